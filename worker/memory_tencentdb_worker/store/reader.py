@@ -1,0 +1,233 @@
+"""The reading half of the store on SQLite: each method is one snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memory_tencentdb_worker.errors import StoreError
+from memory_tencentdb_worker.models import (
+    Atom,
+    AtomHit,
+    CallTotals,
+    Counts,
+    Filter,
+    JobCounts,
+    JobKind,
+    L1Batch,
+    Layer,
+    Message,
+    MessageHit,
+    Page,
+    Parked,
+    Persona,
+    Rows,
+    Scene,
+    ScopeState,
+    TextToEmbed,
+    VectorCounts,
+)
+from memory_tencentdb_worker.store import (
+    atoms,
+    documents,
+    jobs,
+    ledger,
+    parking,
+    pending,
+    reads,
+    search,
+    sessions,
+    turns,
+    vectors,
+)
+from memory_tencentdb_worker.store.connection import Database, first_value
+from memory_tencentdb_worker.text.segment import query_terms
+
+
+class SqliteReader:
+    """What can be asked. Never waits for a writer."""
+
+    def __init__(self, database: Database, opened_at: int = 0) -> None:
+        self._database = database
+        self._opened_at = opened_at
+        self._space: int | None = None
+        with database.read() as connection:
+            self._data_dir_id = str(first_value(connection, "select value from meta where key = 'data_dir_id'"))
+
+    @property
+    def data_dir_id(self) -> str:
+        return self._data_dir_id
+
+    @property
+    def vectors_problem(self) -> str:
+        """Why vectors cannot be used; "" when they can."""
+        return self._database.vectors_problem
+
+    # ---- turns, jobs
+    def session_tail(self, scope: str, session_key: str, limit: int) -> list[Message]:
+        with self._database.read() as connection:
+            return turns.newest_messages(connection, scope, session_key, limit)
+
+    def unextracted(self, scope: str, limit: int, session_key: str | None = None) -> list[Message]:
+        with self._database.read() as connection:
+            return turns.unread_messages(connection, scope, limit, session_key)
+
+    def next_due_at(self, kinds: Sequence[JobKind]) -> int | None:
+        with self._database.read() as connection:
+            return jobs.next_due(connection, kinds)
+
+    def idle(self) -> bool:
+        with self._database.read() as connection:
+            return pending.is_idle(connection, self._space)
+
+    def job_counts(self, now: int) -> JobCounts:
+        with self._database.read() as connection:
+            return jobs.job_counts(connection, now)
+
+    def jobs_done(self) -> int:
+        with self._database.read() as connection:
+            return int(first_value(connection, "select value from meta where key = 'jobs_done'"))
+
+    def read_l1_batch(
+        self, scope: str, session_key: str, *, max_messages: int, max_chars: int, background: int
+    ) -> L1Batch | None:
+        with self._database.read() as connection:
+            return turns.read_batch(
+                connection,
+                scope,
+                session_key,
+                max_messages=max_messages,
+                max_chars=max_chars,
+                background=background,
+            )
+
+    def list_parked(self, limit: int = 50) -> list[Parked]:
+        with self._database.read() as connection:
+            return parking.list_open(connection, limit)
+
+    # ---- layers
+    def read_l2_batch(self, scope: str, session_key: str, limit: int) -> list[Atom]:
+        with self._database.read() as connection:
+            return atoms.unread_atoms(connection, scope, session_key, limit)
+
+    def scenes(self, scope: str) -> list[Scene]:
+        with self._database.read() as connection:
+            return documents.active_scenes(connection, scope)
+
+    def changed_scenes(self, scope: str) -> list[Scene]:
+        with self._database.read() as connection:
+            return documents.active_scenes(connection, scope, changed_only=True)
+
+    def persona(self, scope: str) -> Persona | None:
+        with self._database.read() as connection:
+            return documents.newest_persona(connection, scope)
+
+    def scope_state(self, scope: str) -> ScopeState:
+        with self._database.read() as connection:
+            return sessions.scope_state(connection, scope)
+
+    # ---- search
+    def search_messages(self, query: str, filter: Filter, limit: int) -> list[MessageHit]:
+        terms = query_terms(query)
+        with self._database.read() as connection:
+            return search.search_messages(connection, terms, filter, limit)
+
+    def search_atoms(self, query: str, filter: Filter, limit: int) -> list[AtomHit]:
+        terms = query_terms(query)
+        with self._database.read() as connection:
+            return search.search_atoms(connection, terms, filter, limit)
+
+    def nearest_messages(self, vector: Sequence[float], filter: Filter, limit: int) -> list[MessageHit]:
+        space = self._space_in_use()
+        with self._database.read() as connection:
+            return search.nearest_messages(connection, space, vector, filter, limit)
+
+    def nearest_atoms(self, vector: Sequence[float], filter: Filter, limit: int) -> list[AtomHit]:
+        space = self._space_in_use()
+        with self._database.read() as connection:
+            return search.nearest_atoms(connection, space, vector, filter, limit)
+
+    # ---- reads
+    def standing_instructions(self, scope: str) -> list[Atom]:
+        with self._database.read() as connection:
+            return reads.standing_instructions(connection, scope)
+
+    def message(self, scope: str | None, message_id: str) -> Message | None:
+        with self._database.read() as connection:
+            return next(iter(reads.messages_by_id(connection, [message_id], scope)), None)
+
+    def atom(self, scope: str | None, atom_id: str) -> Atom | None:
+        with self._database.read() as connection:
+            return next(iter(reads.atoms_by_id(connection, [atom_id], scope)), None)
+
+    def scene(self, scope: str | None, name: str) -> Scene | None:
+        with self._database.read() as connection:
+            return documents.newest_scene_named(connection, scope, name)
+
+    def messages_by_id(self, message_ids: Sequence[str]) -> list[Message]:
+        with self._database.read() as connection:
+            return reads.messages_by_id(connection, message_ids)
+
+    def atoms_by_id(self, atom_ids: Sequence[str]) -> list[Atom]:
+        with self._database.read() as connection:
+            return reads.atoms_by_id(connection, atom_ids)
+
+    def list_rows(
+        self,
+        layer: Layer,
+        page: Page,
+        *,
+        scope: str | None,
+        session_key: str | None = None,
+        role: str | None = None,
+        type: str | None = None,
+        priority_at_least: int | None = None,
+    ) -> Rows:
+        with self._database.read() as connection:
+            if layer is Layer.L0:
+                return reads.list_messages(connection, page, scope, session_key, role)
+            if layer is Layer.L1:
+                return reads.list_atoms(connection, page, scope, session_key, type, priority_at_least)
+            return reads.list_documents(connection, layer, page, scope)
+
+    def scopes(self) -> list[str]:
+        with self._database.read() as connection:
+            return reads.all_scopes(connection)
+
+    def counts(self, scope: str | None = None) -> Counts:
+        with self._database.read() as connection:
+            return reads.count_all(connection, scope, self._space)
+
+    # ---- vectors, ledger
+    def texts_to_embed(self, limit: int) -> list[TextToEmbed]:
+        with self._database.read() as connection:
+            return vectors.queued_texts(connection, self._space, limit) if self._space is not None else []
+
+    def vector_counts(self) -> VectorCounts:
+        with self._database.read() as connection:
+            return vectors.vector_counts(connection, self._space)
+
+    def calls_since(self, since: int) -> CallTotals:
+        with self._database.read() as connection:
+            return ledger.total_calls(connection, since)
+
+    # ---- projections
+    def change_mark(self, scope: str) -> tuple[int, int, int, int]:
+        with self._database.read() as connection:
+            return sessions.change_mark(connection, scope)
+
+    def messages_between(self, scope: str, since: int, until: int) -> list[Message]:
+        with self._database.read() as connection:
+            return reads.messages_between(connection, scope, since, until)
+
+    def atoms_between(self, scope: str, since: int, until: int) -> list[Atom]:
+        with self._database.read() as connection:
+            return reads.atoms_between(connection, scope, since, until)
+
+    def projection_hashes(self, scope: str) -> dict[str, str]:
+        with self._database.read() as connection:
+            return reads.projection_hashes(connection, scope)
+
+    def _space_in_use(self) -> int:
+        if self._space is None:
+            raise StoreError("no embedding space is in use", code="no_space")
+        return self._space

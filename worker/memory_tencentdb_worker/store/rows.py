@@ -1,0 +1,101 @@
+"""Rows as values of the domain, and back. The column lists stand next to the functions that read them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+import apsw
+
+from memory_tencentdb_worker.models import (
+    Atom,
+    AtomType,
+    JobKind,
+    Line,
+    Message,
+    Origin,
+    Parked,
+    Persona,
+    Role,
+    Scene,
+    Section,
+    Source,
+)
+from memory_tencentdb_worker.store.connection import Row, select
+
+MESSAGE_COLUMNS = (
+    "m.seq, m.id, m.scope, m.turn_id, m.session_key, m.session_id, m.role, m.origin, m.text, m.hash, m.sent_at, "
+    "m.recorded_at"
+)
+
+ATOM_COLUMNS = (
+    "a.seq, a.id, a.scope, a.type, a.content, a.priority, a.scene_name, a.origin, a.extractor, a.session_key, "
+    "a.session_id, a.activity_start, a.activity_end, a.valid_from, a.valid_to, a.recorded_from, a.superseded_at, "
+    "a.superseded_by"
+)
+
+SCENE_COLUMNS = (
+    "s.scope, s.name, s.revision, s.summary, s.sections, s.heat, s.created_at, s.updated_at, s.status, s.merged_into"
+)
+
+PERSONA_COLUMNS = "p.scope, p.revision, p.sections, p.created_at, p.reason"
+
+PARKED_COLUMNS = "id, kind, scope, session_key, from_seq, to_seq, reason, detail, parked_at"
+
+
+def message_of(row: Row) -> Message:
+    values = [*row[:6], Role(row[6]), Origin(row[7]), *row[8:12]]
+    return Message(*values)
+
+
+def atoms_of(connection: apsw.Connection, rows: Iterable[Row]) -> list[Atom]:
+    """Atoms with their sources, in the order of the rows."""
+    found = [row[:18] for row in rows]
+    sources = _sources(connection, [row[0] for row in found])
+    return [_atom_of(row, tuple(sources.get(row[0], ()))) for row in found]
+
+
+def scene_of(row: Row) -> Scene:
+    values = [*row[:4], read_sections(row[4]), *row[5:10]]
+    return Scene(*values)
+
+
+def persona_of(row: Row) -> Persona:
+    return Persona(row[0], row[1], read_sections(row[2]), row[3], row[4])
+
+
+def parked_of(row: Row) -> Parked:
+    values = [row[0], JobKind(row[1]), *row[2:9]]
+    return Parked(*values)
+
+
+def write_sections(sections: Iterable[Section]) -> str:
+    """JSON that is the same for the same sections, so that it can be hashed."""
+    content = [[each.heading, [[line.text, list(line.sources)] for line in each.lines]] for each in sections]
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+
+
+def read_sections(text: str) -> tuple[Section, ...]:
+    return tuple(
+        Section(heading, tuple(Line(line, tuple(sources)) for line, sources in lines))
+        for heading, lines in json.loads(text)
+    )
+
+
+def _atom_of(row: Row, sources: tuple[Source, ...]) -> Atom:
+    values = [*row[:3], AtomType(row[3]), *row[4:7], Origin(row[7]), *row[8:18], sources]
+    return Atom(*values)
+
+
+def _sources(connection: apsw.Connection, atoms: Sequence[int]) -> dict[int, list[Source]]:
+    sources: dict[int, list[Source]] = {}
+    if not atoms:
+        return sources
+    for atom, message_id, message_hash in select(
+        connection,
+        "select s.atom, m.id, s.hash from atom_sources s join messages m on m.seq = s.message"
+        " where s.atom in (select value from json_each(?)) order by s.atom, s.message",
+        (json.dumps(atoms),),
+    ):
+        sources.setdefault(atom, []).append(Source(message_id, message_hash))
+    return sources

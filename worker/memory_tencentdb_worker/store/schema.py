@@ -1,0 +1,252 @@
+"""The schema of `memory.db` as numbered steps. A step that was released is never edited; changes are appended."""
+
+from __future__ import annotations
+
+APPLICATION_ID = 0x4D54_4442
+"""Stands in the file's header, so that a foreign SQLite file is not taken for ours."""
+
+_FTS_OPTIONS = "content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2'"
+
+_FIRST = f"""
+create table meta(
+  key text primary key,
+  value any not null
+) strict, without rowid;
+
+create table turns(
+  scope text not null,
+  turn_id text not null,
+  session_key text not null,
+  session_id text not null,
+  captured_at integer not null,
+  recorded_at integer not null,
+  source text not null,
+  last_seq integer not null,            -- of its newest message: counts unread turns without reading messages
+  primary key (scope, turn_id)
+) strict, without rowid;
+create index turns_by_session on turns(scope, session_key, last_seq);
+
+create table messages(
+  seq integer primary key autoincrement,
+  id text not null unique,
+  scope text not null,
+  turn_id text not null,
+  position integer not null,
+  session_key text not null,
+  session_id text not null,
+  role text not null,
+  origin text not null,
+  text text not null,
+  hash text not null,
+  sent_at integer not null,
+  recorded_at integer not null,
+  foreign key (scope, turn_id) references turns(scope, turn_id)
+) strict;
+create index messages_by_session on messages(scope, session_key, seq);
+create index messages_by_turn on messages(scope, turn_id, position);
+create index messages_by_recorded on messages(scope, recorded_at);
+create index messages_by_sent on messages(scope, sent_at);
+
+create table sessions(
+  scope text not null,
+  session_key text not null,
+  session_id text not null,
+  last_seq integer not null default 0,       -- newest message
+  last_atom_seq integer not null default 0,  -- newest atom
+  l1_cursor integer not null default 0,      -- messages up to here are read by L1, or parked
+  l1_runs integer not null default 0,
+  l2_cursor integer not null default 0,      -- atoms up to here are in scenes
+  last_scene_name text not null default '',
+  last_active_at integer not null,
+  last_l2_at integer,
+  primary key (scope, session_key)
+) strict;
+create index sessions_unread on sessions(scope, session_key) where last_seq > l1_cursor;
+create index sessions_with_atoms on sessions(scope, session_key) where last_atom_seq > l2_cursor;
+
+create table scope_state(
+  scope text primary key,
+  message_changes integer not null default 0,
+  atom_changes integer not null default 0,
+  scene_changes integer not null default 0,
+  persona_changes integer not null default 0,
+  scenes_processed integer not null default 0,
+  persona_request text not null default '',
+  persona_atom_mark integer not null default 0,   -- newest atom when the last persona was begun
+  persona_scene_mark integer not null default 0   -- newest scene revision then
+) strict, without rowid;
+
+create table atoms(
+  seq integer primary key autoincrement,
+  id text not null unique,
+  scope text not null,
+  type text not null,
+  content text not null,
+  priority integer not null,
+  scene_name text not null,
+  scene_folded text not null,
+  origin text not null,
+  extractor text not null,
+  session_key text not null,
+  session_id text not null,
+  activity_start integer,
+  activity_end integer,
+  valid_from integer not null,
+  valid_to integer,
+  recorded_from integer not null,
+  superseded_at integer,
+  superseded_by text
+) strict;
+create index atoms_live on atoms(scope, session_key, seq) where superseded_at is null;
+create index atoms_live_by_seq on atoms(scope, seq) where superseded_at is null;
+create index atoms_standing on atoms(scope, seq)
+  where superseded_at is null and type = 'instruction' and priority = -1;
+create index atoms_by_recorded on atoms(scope, recorded_from);
+
+create table atom_sources(
+  atom integer not null references atoms(seq) on delete cascade,
+  message integer not null references messages(seq),
+  hash text not null,                        -- of the message's text when the atom was made
+  primary key (atom, message)
+) strict, without rowid;
+create index atom_sources_by_message on atom_sources(message);
+
+create table scene_revisions(
+  seq integer primary key autoincrement,
+  scope text not null,
+  name text not null,
+  revision integer not null,
+  newest integer not null,
+  status text not null,
+  merged_into text,
+  summary text not null,
+  sections text not null,                    -- JSON: [[heading, [[text, [source ids]], ...]], ...]
+  hash text not null,
+  heat integer not null,
+  created_at integer not null,
+  updated_at integer not null,
+  op text not null,
+  reason text not null,
+  unique (scope, name, revision)
+) strict;
+create index scenes_newest on scene_revisions(scope, seq) where newest = 1;
+
+create table persona_revisions(
+  seq integer primary key autoincrement,
+  scope text not null,
+  revision integer not null,
+  sections text not null,
+  hash text not null,
+  created_at integer not null,
+  reason text not null,
+  unique (scope, revision)
+) strict;
+
+create table jobs(
+  id integer primary key,
+  kind text not null,
+  scope text not null,
+  session_key text not null,
+  due_at integer,                            -- null: nothing to do
+  requested integer not null default 0,      -- asked for by a person or a session's end, not by the plan
+  expedite integer not null default 0,
+  parked_mark integer,                       -- newest input when it was parked; null: not parked
+  attempts integer not null default 0,
+  last_error text,
+  leased_until integer,
+  lease_owner text,
+  lease_token integer not null default 0,
+  atom_mark integer not null default 0,      -- newest input when it was leased
+  scene_mark integer not null default 0,
+  persona_mark integer not null default 0,
+  unique (kind, scope, session_key)
+) strict;
+create index jobs_due on jobs(due_at, kind, id) where leased_until is null and due_at is not null;
+create index jobs_leased on jobs(leased_until) where leased_until is not null;
+create index jobs_expedited on jobs(scope) where expedite = 1;
+create index jobs_retrying on jobs(id) where attempts > 0;
+create index jobs_parked on jobs(kind, scope) where parked_mark is not null;
+
+create table parked(
+  id integer primary key autoincrement,
+  kind text not null,
+  scope text not null,
+  session_key text not null,
+  from_seq integer not null,
+  to_seq integer not null,
+  reason text not null,
+  detail text not null,
+  parked_at integer not null,
+  reopened integer not null default 0,
+  resolved_at integer
+) strict;
+create index parked_open on parked(kind, scope, session_key) where resolved_at is null;
+
+create table calls(
+  id integer primary key,
+  at integer not null,
+  task text not null,
+  scope text not null,
+  model text not null,
+  tokens_in integer not null,
+  tokens_out integer not null,
+  cost_usd real not null,
+  elapsed_ms integer not null,
+  outcome text not null,
+  error text not null
+) strict;
+create index calls_by_time on calls(at);
+
+create table audit(
+  id integer primary key autoincrement,
+  at integer not null,
+  scope text not null,
+  action text not null,                      -- supersede, close, edit-scene, edit-persona, remove-scene
+  target text not null,
+  before text,                               -- ids and hashes, never text
+  after text
+) strict;
+
+create table embedding_spaces(
+  id integer primary key autoincrement,
+  provider text not null,
+  model text not null,
+  dimensions integer not null,
+  prefix text not null,
+  normalised integer not null,
+  unique (provider, model, dimensions, prefix, normalised)
+) strict;
+
+create table embeddings(
+  space integer not null references embedding_spaces(id) on delete cascade,
+  layer text not null,
+  seq integer not null,
+  refused integer not null,
+  error text not null,
+  embedded_at integer not null,
+  primary key (space, layer, seq)
+) strict, without rowid;
+
+create table embed_queue(                    -- rows without a vector in the space in use
+  layer text not null,
+  seq integer not null,
+  primary key (layer, seq)
+) strict, without rowid;
+
+create table projections(
+  scope text not null,
+  filename text not null,
+  hash text not null,
+  primary key (scope, filename)
+) strict, without rowid;
+
+create virtual table messages_fts using fts5(text, {_FTS_OPTIONS});
+create virtual table atoms_fts using fts5(text, {_FTS_OPTIONS});
+create virtual table messages_terms using fts5vocab(messages_fts, row);
+create virtual table atoms_terms using fts5vocab(atoms_fts, row);
+
+insert into meta(key, value) values ('data_dir_id', lower(hex(randomblob(16)))), ('jobs_done', 0);
+pragma application_id = {APPLICATION_ID};
+"""
+
+MIGRATIONS: tuple[tuple[int, str], ...] = ((1, _FIRST),)

@@ -1,0 +1,219 @@
+"""The store on SQLite: each method is one transaction around the functions of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from memory_tencentdb_worker.errors import StoreError
+from memory_tencentdb_worker.models import (
+    Atom,
+    AtomChanges,
+    Due,
+    EmbeddingSpace,
+    JobKind,
+    L1Batch,
+    Lease,
+    ModelCall,
+    NewTurn,
+    Persona,
+    SceneChange,
+    TextToEmbed,
+    TurnReceipt,
+)
+from memory_tencentdb_worker.store import (
+    atoms,
+    documents,
+    jobs,
+    ledger,
+    parking,
+    pending,
+    reads,
+    turns,
+)
+from memory_tencentdb_worker.store import vectors as vector_rows
+from memory_tencentdb_worker.store.base import ScopePlan, SessionPlan
+from memory_tencentdb_worker.store.connection import Connection
+from memory_tencentdb_worker.store.migrations import open_database
+from memory_tencentdb_worker.store.reader import SqliteReader
+from memory_tencentdb_worker.text.segment import index_text
+
+
+def open_store(data_dir: Path, now: int) -> SqliteStore:
+    """Opens the store of a data directory, making or migrating it. Raises SchemaTooNew, StoreCorrupt, StoreError."""
+    return SqliteStore(open_database(data_dir, now), now)
+
+
+class SqliteStore(SqliteReader):
+    """Store. Any thread may call any method; writes wait for each other, reads for nobody."""
+
+    def close(self) -> None:
+        self._database.close()
+
+    def checkpoint(self) -> bool:
+        return self._database.checkpoint()
+
+    # ---- L0
+    def add_turn(self, turn: NewTurn, plan: SessionPlan, now: int) -> TurnReceipt:
+        terms = [index_text(message.text) for message in turn.messages]  # before the lock: it may load a dictionary
+        with self._database.write() as connection:
+            receipt, session_key = turns.write_turn(connection, turn, terms, self._space, now)
+            if receipt.recorded:
+                pending.run_plan(connection, turn.scope, session_key, plan)
+                if self._space is not None:
+                    jobs.arm_embedding(connection, now)
+            return receipt
+
+    # ---- jobs
+    def lease_job(self, kinds: Sequence[JobKind], now: int, lease_ms: int, owner: str) -> Lease | None:
+        with self._database.write() as connection:
+            return jobs.take_job(connection, kinds, now, lease_ms, owner)
+
+    def heartbeat(self, lease: Lease, leased_until: int) -> bool:
+        with self._database.write() as connection:
+            return jobs.extend_lease(connection, lease, leased_until)
+
+    def finish_job(self, lease: Lease, due: Sequence[Due], now: int) -> None:
+        with self._database.write() as connection:
+            pending.close_job(connection, lease, now, dues=due)
+
+    def retry_job(self, lease: Lease, at: int, error: str, now: int) -> None:
+        with self._database.write() as connection:
+            jobs.put_off(connection, lease, at, error)
+
+    def release_leases(self, owner: str, now: int) -> int:
+        with self._database.write() as connection:
+            return jobs.free_leases(connection, now, owner)
+
+    def recover_leases(self, now: int) -> int:
+        with self._database.write() as connection:
+            return jobs.free_leases(connection, now, None)
+
+    def make_due(
+        self,
+        now: int,
+        *,
+        scope: str | None = None,
+        session_key: str | None = None,
+        expedite: bool,
+        parked: bool = False,
+    ) -> int:
+        with self._database.write() as connection:
+            return pending.request_all(
+                connection,
+                now,
+                scope=scope,
+                session_key=session_key,
+                expedite=expedite,
+                parked=parked,
+                space=self._space,
+            )
+
+    # ---- L1
+    def apply_atoms(
+        self, lease: Lease, batch: L1Batch, changes: AtomChanges, plan: SessionPlan, now: int
+    ) -> list[Atom]:
+        _check_batch(lease, batch)
+        terms = {new.content: index_text(new.content) for new in changes.add}
+        with self._database.write() as connection:
+            jobs.check_lease(connection, lease)
+            added = atoms.write_changes(connection, lease.scope, changes, terms, self._space, now)
+            turns.move_cursor(connection, batch, changes.scene_name, runs=1 if batch.parked_id is None else 0)
+            if batch.parked_id is not None:
+                parking.resolve_batch(connection, batch.parked_id, now)
+            pending.close_job(connection, lease, now, session_plan=plan)
+            self._embed_soon(connection, added, now)
+            return added
+
+    def add_atoms(self, scope: str, changes: AtomChanges, plan: SessionPlan, now: int) -> list[Atom]:
+        terms = {new.content: index_text(new.content) for new in changes.add}
+        with self._database.write() as connection:
+            added = atoms.write_changes(connection, scope, changes, terms, self._space, now)
+            for session_key in dict.fromkeys(new.session_key for new in changes.add):
+                pending.run_plan(connection, scope, session_key, plan)
+            self._embed_soon(connection, added, now)
+            return added
+
+    def park_l1(self, lease: Lease, batch: L1Batch, reason: str, detail: str, plan: SessionPlan, now: int) -> None:
+        _check_batch(lease, batch)
+        with self._database.write() as connection:
+            jobs.check_lease(connection, lease)
+            parking.park_batch(connection, batch, reason, detail, now)
+            turns.move_cursor(connection, batch, "", runs=0)
+            pending.close_job(connection, lease, now, session_plan=plan)
+
+    def park_job(self, lease: Lease, reason: str, detail: str, now: int) -> None:
+        with self._database.write() as connection:
+            pending.close_job(connection, lease, now, park=(reason, detail))
+
+    # ---- L2, L3
+    def apply_scenes(
+        self,
+        lease: Lease,
+        to_atom_seq: int,
+        changes: Sequence[SceneChange],
+        persona_request: str,
+        session_plan: SessionPlan,
+        scope_plan: ScopePlan,
+        now: int,
+    ) -> None:
+        with self._database.write() as connection:
+            jobs.check_lease(connection, lease)
+            documents.write_scenes(connection, lease, to_atom_seq, changes, persona_request, now)
+            pending.close_job(connection, lease, now, session_plan=session_plan, scope_plan=scope_plan)
+
+    def apply_persona(self, lease: Lease, persona: Persona | None, scope_plan: ScopePlan, now: int) -> None:
+        with self._database.write() as connection:
+            jobs.check_lease(connection, lease)
+            documents.write_persona_run(connection, lease, persona)
+            pending.close_job(connection, lease, now, scope_plan=scope_plan)
+
+    def edit_documents(
+        self, scope: str, scenes: Sequence[SceneChange], persona: Persona | None, evidence: NewTurn, now: int
+    ) -> None:
+        terms = [index_text(message.text) for message in evidence.messages]
+        with self._database.write() as connection:
+            receipt, _ = turns.write_turn(connection, evidence, terms, self._space, now)
+            turns.skip_turn(connection, scope, evidence.turn_id)
+            documents.write_edits(connection, scope, scenes, persona, receipt.message_ids, now)
+            if self._space is not None:
+                jobs.arm_embedding(connection, now)
+
+    # ---- vectors
+    def use_space(self, space: EmbeddingSpace | None) -> None:
+        if space is None:
+            self._space = None
+            return
+        if self.vectors_problem:
+            raise StoreError(f"vectors cannot be used: {self.vectors_problem}", code="vectors_unavailable")
+        with self._database.write() as connection:
+            number = vector_rows.enter_space(connection, space)
+            if vector_rows.queued_texts(connection, number, 1):
+                jobs.arm_embedding(connection, max(self._opened_at, turns.last_recorded_at(connection)))
+            self._space = number
+
+    def put_vectors(self, vectors: Sequence[tuple[TextToEmbed, Sequence[float] | None]], error: str, now: int) -> None:
+        with self._database.write() as connection:
+            space = self._space_in_use()
+            for text, vector in vectors:
+                if text.space in {0, space}:  # else it was made for a space that was left meanwhile
+                    vector_rows.write_vector(connection, space, text, vector, error, now)
+            vector_rows.drop_replaced_spaces(connection, space)
+
+    # ---- ledger, projections
+    def record_call(self, call: ModelCall) -> None:
+        with self._database.write() as connection:
+            ledger.write_call(connection, call)
+
+    def set_projection_hash(self, scope: str, filename: str, hash: str | None) -> None:
+        with self._database.write() as connection:
+            reads.set_projection_hash(connection, scope, filename, hash)
+
+    def _embed_soon(self, connection: Connection, added: Sequence[Atom], now: int) -> None:
+        if added and self._space is not None:
+            jobs.arm_embedding(connection, now)
+
+
+def _check_batch(lease: Lease, batch: L1Batch) -> None:
+    if (lease.scope, lease.session_key) != (batch.scope, batch.session_key):
+        raise StoreError(f"job {lease.job_id} does not belong to the batch's session")
