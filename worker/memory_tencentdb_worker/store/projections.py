@@ -1,0 +1,135 @@
+"""Files for people and for the original's tools, made from the store after each commit. They can be made again at any
+time; the store never reads them, except for what a person wrote into a scene or the persona."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable
+from datetime import tzinfo
+from pathlib import Path
+
+from memory_tencentdb_worker.store.base import Store
+from memory_tencentdb_worker.store.projection_documents import DocumentFiles, Edit
+from memory_tencentdb_worker.store.projection_files import make_dir, read_bytes, write_file
+from memory_tencentdb_worker.store.projection_formats import manifest_text
+from memory_tencentdb_worker.store.projection_lines import AtomLines, MessageLines
+
+__all__ = ["Edit", "Projector", "scope_dir"]
+
+Mark = tuple[int, int, int, int]
+
+
+def scope_dir(data_dir: Path, scope: str) -> Path:
+    """The default user's files are in the data directory itself, those of others under `users/<hash>/`."""
+    if not scope:
+        return data_dir
+    return data_dir / "users" / hashlib.sha256(scope.encode("utf-8", "surrogatepass")).hexdigest()[:20]
+
+
+class Projector:
+    """Keeps the files of every scope equal to the store. Raises StoreError or StoreFull when the disk refuses; what was
+    not written is tried again by the next `refresh`. Any thread may call; one works at a time."""
+
+    def __init__(
+        self,
+        store: Store,
+        data_dir: Path,
+        zone: tzinfo,
+        *,
+        persona_backups: int = 3,
+        scene_backups: int = 10,
+        clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._store, self._data_dir, self._zone, self._clock = store, data_dir, zone, clock
+        self._persona_backups, self._scene_backups = persona_backups, scene_backups
+        self._scopes: dict[str, _ScopeFiles] = {}
+        self._lock = threading.Lock()
+
+    def refresh(self) -> None:
+        """Writes what is stale. Costs one small query for each scope when nothing changed."""
+        with self._lock:
+            for scope in self._store.scopes():
+                self._files(scope).refresh()
+
+    def rebuild(self) -> int:
+        """Makes every file anew, also those that a person deleted, but not those that a person edited and that are not
+        read in yet. Returns the number of files."""
+        with self._lock:
+            return sum(self._files(scope).rebuild() for scope in self._store.scopes())
+
+    def read_edits(self) -> list[Edit]:
+        """What persons changed in scene and persona files. To be given to `Store.edit_documents`; then `refresh`."""
+        with self._lock:
+            return [edit for scope in self._store.scopes() for edit in self._files(scope).documents.read_edits()]
+
+    def _files(self, scope: str) -> _ScopeFiles:
+        if scope not in self._scopes:
+            directory = scope_dir(self._data_dir, scope)
+            documents = DocumentFiles(
+                self._store,
+                scope,
+                directory,
+                zone=self._zone,
+                clock=self._clock,
+                persona_backups=self._persona_backups,
+                scene_backups=self._scene_backups,
+            )
+            self._scopes[scope] = _ScopeFiles(
+                self._store, scope, directory, zone=self._zone, clock=self._clock, documents=documents
+            )
+        return self._scopes[scope]
+
+
+class _ScopeFiles:
+    """The files of one scope and how much of the store they show."""
+
+    def __init__(
+        self,
+        store: Store,
+        scope: str,
+        directory: Path,
+        *,
+        zone: tzinfo,
+        clock: Callable[[], int],
+        documents: DocumentFiles,
+    ) -> None:
+        self._store, self._scope, self._directory, self._clock = store, scope, directory, clock
+        self._messages = MessageLines(store, scope, directory, zone)
+        self._atoms = AtomLines(store, scope, directory, zone)
+        self.documents = documents
+        self._messages_mark: int | None = None
+        self._atoms_mark: int | None = None
+        self._documents_mark: tuple[int, int] | None = None
+
+    def refresh(self) -> None:
+        messages, atoms, scenes, persona = self._store.change_mark(self._scope)
+        if self._messages_mark is None:
+            self._write_manifest()
+        if messages != self._messages_mark:
+            known = self._messages_mark
+            self._messages.update(None if known is None else messages - known)
+            self._messages_mark = messages
+        if atoms != self._atoms_mark:
+            self._atoms.update()
+            self._atoms_mark = atoms
+        if (scenes, persona) != self._documents_mark or self.documents.awaits_restoring:
+            self.documents.update()
+            self._documents_mark = (scenes, persona)
+
+    def rebuild(self) -> int:
+        messages, atoms, scenes, persona = self._store.change_mark(self._scope)
+        self._write_manifest()
+        days = self._messages.rebuild(force=True) + self._atoms.rebuild()
+        count = days + self.documents.update(restore_missing=True)
+        self._messages_mark, self._atoms_mark, self._documents_mark = messages, atoms, (scenes, persona)
+        return count + 1
+
+    def _write_manifest(self) -> None:
+        """Made once; later only its absence matters."""
+        for name in ("conversations", "records", "scene_blocks", ".metadata"):
+            make_dir(self._directory / name)
+        path = self._directory / ".metadata" / "manifest.json"
+        if not read_bytes(path):
+            write_file(path, manifest_text(self._clock()).encode())
