@@ -1,0 +1,67 @@
+"""Reads an embeddings answer: which vector belongs to which text, and whether it is one."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import struct
+from collections.abc import Sequence
+
+from memory_tencentdb_worker.embedding.base import Vector
+from memory_tencentdb_worker.errors import EmbeddingRefused
+
+_FLOAT_BYTES = 4
+
+
+def vectors_in_order(document: object, count: int) -> list[object] | None:
+    """The raw vectors in the order of the texts; None when the answer does not say which belongs to which, or when it
+    holds more or fewer than were asked for."""
+    data = document.get("data") if isinstance(document, dict) else None
+    if not isinstance(data, list) or len(data) != count or not all(isinstance(row, dict) for row in data):
+        return None
+    places = [row.get("index") for row in data]
+    if all(place is None for place in places):
+        return [row.get("embedding") for row in data]
+    if any(type(place) is not int for place in places) or set(places) != set(range(count)):
+        return None
+    return [row.get("embedding") for row in sorted(data, key=lambda row: int(row["index"]))]
+
+
+def unit_vector(raw: object, dimensions: int) -> Vector | None:
+    """Normalised to length 1; None for what is no direction at all: null, zero, NaN, infinite, not numbers.
+
+    Raises EmbeddingRefused when the width is another: then the model or the setting is wrong, not the text.
+    """
+    values = _decoded(raw) if isinstance(raw, str) else raw
+    if not isinstance(values, list) or not values:
+        return None
+    if len(values) != dimensions:
+        raise EmbeddingRefused(
+            f"the endpoint's vectors have {len(values)} dimensions, the setting says {dimensions}", code="wrong_width"
+        )
+    if not all(type(value) in (int, float) for value in values):
+        return None
+    return _normalised(values)
+
+
+def _normalised(values: Sequence[float]) -> Vector | None:
+    try:
+        length = math.hypot(*values)
+    except OverflowError:
+        return None
+    if not math.isfinite(length) or length == 0:
+        return None
+    unit = [value / length for value in values]
+    return unit if any(unit) and all(map(math.isfinite, unit)) else None
+
+
+def _decoded(text: str) -> list[float] | None:
+    """Some endpoints send base64 of little-endian float32, asked for or not (field trap B79)."""
+    try:
+        packed = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    if len(packed) % _FLOAT_BYTES:
+        return None
+    return list(struct.unpack(f"<{len(packed) // _FLOAT_BYTES}f", packed))
