@@ -1,0 +1,106 @@
+"""Facts of which a person has one at a time: a new value replaces the old one."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Slot:
+    name: str
+    value: str
+    ended: bool = False  # "no longer lives in ..."
+
+
+_PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (name, re.compile(pattern, flags))
+    for name, pattern, flags in (
+        ("name", r"^The user's (?:full |first |real )?name is (?P<value>.+)\.$", re.IGNORECASE),
+        (
+            "home",
+            r"^The user (?:(?:now|currently|just|recently) )*(?:(?P<ended>no longer) )?(?:lives?|"
+            r"is living|is based) in (?P<value>[^,.]+)",
+            0,
+        ),
+        (
+            "home",
+            r"^The user (?:(?:has|just|recently|"
+            r"finally) )*moved (?:from [^,.]+? )?to (?P<value>[A-Z][^,.(\d]*)(?=[ ,.(]|$)",
+            0,
+        ),
+        (
+            "employer",
+            r"^The user (?:(?:now|currently) )*(?:(?P<ended>no longer) )?(?:works?|is working) (?:at|"
+            r"for) (?P<value>[^,.]+)",
+            0,
+        ),
+        (
+            "employer",
+            r"^The user (?:(?:has|just|recently) )*(?:started working at|started a new job at) (?P<value>[^,.(]+)",
+            0,
+        ),
+        ("role", r"^The user (?:(?:now|currently) )*(?:works|is working) as (?:an? )?(?P<value>[^,.]+)", 0),
+        ("called", r"^Call the user (?P<value>.+)\.$", 0),
+        (
+            "language",
+            r"^(?:Always )?(?:answer|reply|respond|write|speak|talk)\b.*? in (?P<value>[\w ]+?)\.$",
+            re.IGNORECASE,
+        ),
+        ("birthday", r"^The user's birthday is (?P<value>.+)\.$", 0),
+        ("name", r"^用户的名字是(?P<value>.+)。$", 0),
+        (
+            "home",
+            r"^用户(?:现在|目前|已经|刚|刚刚)*(?:(?P<ended>不再|不)住在|住在|家住|定居在|搬到了?|"
+            r"搬去了?)(?P<value>[^，。（了]+)",
+            0,
+        ),
+        ("employer", r"^用户(?:现在|目前)*在(?P<value>[^，。]+?)(?:工作|上班|任职)", 0),
+        ("called", r"^称呼用户为(?P<value>.+)。$", 0),
+        ("language", r"^(?:一律|始终|都)?用(?P<value>\S{2,6}?)(?:回答|回复|交流|沟通)", 0),
+        ("birthday", r"^用户的?生日是(?P<value>.+)。$", 0),
+    )
+)
+_QUERIES = {
+    "name": ("name", "名字"),
+    "home": ("lives living based moved", "住在 搬到 搬去 定居"),
+    "employer": ("works working work started job", "工作 上班 任职"),
+    "role": ("works working work", "工作"),
+    "called": ("call", "称呼"),
+    "language": ("answer reply respond write speak talk", "回答 回复 交流 沟通"),
+    "birthday": ("birthday", "生日"),
+}
+# "moved to" is also said of tools and plans; these are no homes.
+_NOT_A_HOME = re.compile(
+    r"(?i)^(?:python|rust|go|java|typescript|kubernetes|aws|gcp|azure|linux|windows|macos|postgres\w*|"
+    r"mysql|sqlite|vim|neovim|emacs|git\w*|docker|"
+    r"react|vue|slack|notion|team|plan|phase|the |a )"
+)
+
+
+def slot_of(content: str) -> Slot | None:
+    """The single-value slot a rule-made content fills, or None. A second job (`also works at`) fills none."""
+    for name, pattern in _PATTERNS:
+        match = pattern.search(content)
+        if match is None:
+            continue
+        if name == "home" and "moved to" in content and _NOT_A_HOME.match(match["value"]):
+            return None
+        return Slot(name, normalised(re.sub(r"\s+now$", "", match["value"])), bool(match.groupdict().get("ended")))
+    return None
+
+
+def slot_query(content: str) -> str:
+    """Words that find the atoms which may hold the same slot, however differently they are put; "" without a slot."""
+    slot = slot_of(content)
+    if slot is None:
+        return ""
+    english, chinese = _QUERIES[slot.name]
+    return chinese if content.startswith(("用", "称", "一律", "始终", "都")) else english
+
+
+def normalised(text: str) -> str:
+    """Two texts that differ in case, width, spacing or final punctuation say the same."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return " ".join(folded.split()).strip(" .。!！;；,，")
