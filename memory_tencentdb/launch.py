@@ -1,0 +1,133 @@
+"""How the worker is started: which command, which environment, where its output goes, what it said when it died."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .paths import private_dir, root_dir
+
+if TYPE_CHECKING:
+    import subprocess
+
+WORKER_MODULE = "memory_tencentdb_worker"
+OUTPUT_LOG = "worker.out.log"
+OUTPUT_LOG_BYTES = 1024 * 1024
+TAIL_BYTES = 2048
+AWAIT_HELLO_SECONDS = 60
+DROPPED_VARIABLES = ("PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT", "__PYVENV_LAUNCHER__", "VIRTUAL_ENV")
+"""They describe the host's interpreter and would mislead the worker's own."""
+
+_children: list[subprocess.Popen[bytes]] = []
+# Children belong to the process, whichever provider instance started them: they are collected here when they end, so
+# that none stays behind as a zombie.
+
+
+def run_command() -> list[str] | None:
+    """The command that runs a worker in the foreground, without its options; None when no worker is installed."""
+    words = _own_command()
+    if words:
+        bare = words[-2:] == ["-m", WORKER_MODULE] or Path(words[-1]).stem == "memory-tencentdb"
+        return [*words, "run"] if bare else words
+    command = command_line()
+    return [*command, "run"] if command else None
+
+
+def command_line() -> list[str] | None:
+    """The worker's command line, to which a command name is added; None when no worker is installed."""
+    words = _own_command()
+    if words:
+        return words[:-1] if words[-1] == "run" and len(words) > 1 else words
+    interpreter = find_interpreter()
+    return [interpreter, "-m", WORKER_MODULE] if interpreter else None
+
+
+def _own_command() -> list[str]:
+    import shlex
+
+    return shlex.split(os.environ.get("MEMORY_TENCENTDB_WORKER_CMD", ""), posix=os.name == "posix")
+
+
+def find_interpreter() -> str | None:
+    """The worker's own environment, else this interpreter if the worker is installed in it."""
+    venv = root_dir() / "venv"
+    own = venv / "Scripts" / "python.exe" if sys.platform == "win32" else venv / "bin" / "python"
+    if own.is_file():
+        return str(own)
+    import importlib.util
+
+    found = sys.executable and importlib.util.find_spec(WORKER_MODULE)
+    return str(Path(sys.executable).absolute()) if found else None
+
+
+def log_dir(home: Path) -> Path:
+    explicit = os.environ.get("MEMORY_TENCENTDB_LOG_DIR")
+    return private_dir(Path(explicit).expanduser().absolute() if explicit else home / "logs")
+
+
+def worker_environment() -> dict[str, str]:
+    """The host's environment without what is about the host's interpreter. PYTHONSAFEPATH keeps the files of whatever
+    directory the host was started in from being imported."""
+    kept = {key: value for key, value in os.environ.items() if key not in DROPPED_VARIABLES}
+    return kept | {"PYTHONSAFEPATH": "1", "PYTHONUNBUFFERED": "1"}
+
+
+def spawn_worker(home: Path, command: list[str]) -> subprocess.Popen[bytes]:
+    """Starts the worker in a session of its own, so that it outlives this host and its signals. Raises OSError.
+
+    Its output goes to a file, which cannot fill up as a pipe can (trap B15)."""
+    import subprocess
+
+    log = log_dir(home) / OUTPUT_LOG
+    _rotate(log)
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        child = subprocess.Popen(  # noqa: S603 - the command is ours or the user's own setting, and no shell is involved
+            [*command, "--home", str(home), "--await-hello", str(AWAIT_HELLO_SECONDS)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=home,
+            env=worker_environment(),
+            start_new_session=True,
+        )
+    finally:
+        os.close(output)
+    _children.append(child)
+    return child
+
+
+def collect_children() -> None:
+    """Takes leave of ended children of this process."""
+    _children[:] = [child for child in _children if child.poll() is None]
+
+
+def output_size(home: Path) -> int:
+    """Where new output will begin."""
+    try:
+        return (log_dir(home) / OUTPUT_LOG).stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def last_words(home: Path, since: int) -> str:
+    """The last line a worker wrote after `since`: usually why it ended."""
+    try:
+        with (log_dir(home) / OUTPUT_LOG).open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(min(since, size), size - TAIL_BYTES))
+            lines = [line.strip() for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
+    except OSError:
+        return ""
+    return lines[-1][:500] if lines else ""
+
+
+def _rotate(log: Path) -> None:
+    """Two files of bounded size: rotation happens where the file is opened, at the start of a worker."""
+    try:
+        if log.stat().st_size > OUTPUT_LOG_BYTES:
+            log.replace(log.with_name(log.name + ".1"))
+    except FileNotFoundError:
+        pass

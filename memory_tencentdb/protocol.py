@@ -1,0 +1,32 @@
+"""The wire's constants: versions, limits, routes. The bodies of requests and answers are in `wire`.
+
+JSON over HTTP/1.1 on the data directory's Unix socket.
+"""
+
+from __future__ import annotations
+
+VERSION = "0.1.0"
+"""Version of the distribution."""
+
+PROTOCOL = 1
+"""Version of this file's meaning; a newer client replaces an older worker (issue 3)."""
+
+BODY_LIMIT_BYTES = 1024 * 1024
+"""Largest request body the worker reads; more is answered with 413."""
+
+HEALTH = "/health"
+HELLO = "/v1/hello"
+RECALL = "/recall"
+CAPTURE = "/capture"
+SEARCH_MEMORIES = "/search/memories"
+SEARCH_CONVERSATIONS = "/search/conversations"
+SESSION_END = "/session/end"
+MEMORY_WRITE = "/v1/memory-write"
+STATUS = "/v1/status"
+FLUSH = "/v1/flush"
+WHY = "/v1/why/{id}"
+INSPECT = "/v1/inspect"
+SCENE = "/v1/scene/{name}"
+REBUILD = "/v1/rebuild"
+STOP = "/v1/stop"
+PARKED = "/v1/parked"

@@ -1,0 +1,229 @@
+"""The bodies of requests and answers: one definition, used by both ends.
+
+The worker validates with these dataclasses and the provider builds them, so the two cannot drift apart. Fields are only
+ever added, with a default. A package of its own, imported where a request is made: the host runs every module at the
+top of the provider's folder when it starts, and making dataclasses takes milliseconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
+
+
+@dataclass
+class HostModel:
+    """The host's own model, offered at the handshake; kept in memory only."""
+
+    base_url: str = ""
+    api_key: str = field(default="", repr=False)
+    model: str = ""
+    provider: str = ""
+
+
+@dataclass
+class HelloRequest:
+    protocol: int
+    version: str
+    client: str = ""  # "provider", "cli", ...
+    host_model: HostModel | None = None
+
+
+@dataclass
+class HelloResponse:
+    protocol: int
+    version: str
+    data_dir_id: str
+    data_dir: str
+    pid: int
+    uid: int
+    state: str
+
+
+@dataclass
+class CaptureRequest:
+    user_content: Any  # text, or a host's list of content parts
+    assistant_content: Any
+    session_key: str
+    session_id: str = ""
+    user_id: str = ""
+    messages: list[dict[str, Any]] | None = None
+    turn_id: str = ""
+    at: str | int | None = None  # ISO 8601, or epoch milliseconds
+    source: str = ""
+
+
+@dataclass
+class CaptureResponse:
+    l0_recorded: int
+    scheduler_notified: bool
+    turn_id: str
+    duplicate: bool
+    message_ids: list[str] = field(default_factory=list)
+
+
+@dataclass
+class RecallRequest:
+    query: str
+    session_key: str
+    session_id: str = ""
+    user_id: str = ""
+    max_tokens: int | None = None
+    deadline_ms: int | None = None
+    exclude_ids: list[str] = field(default_factory=list)  # what this session has been given already
+
+
+@dataclass
+class Item:
+    """One memory in an answer. `at` is local ISO 8601 with offset."""
+
+    id: str
+    layer: str
+    text: str
+    score: float
+    session_key: str
+    at: str
+    sources: list[str]
+    type: str | None = None
+    scene: str | None = None
+    valid_from: str | None = None
+    valid_to: str | None = None
+    role: str | None = None
+    priority: int | None = None
+
+
+@dataclass
+class GivenItem:
+    id: str
+    tokens: int
+
+
+@dataclass
+class DroppedItem:
+    id: str
+    reason: str
+
+
+@dataclass
+class Receipt:
+    budget_tokens: int
+    used_tokens: int
+    given: list[GivenItem]
+    dropped: list[DroppedItem]
+    deadline_ms: int
+    elapsed_ms: float
+    arms: dict[str, Any]
+
+
+@dataclass
+class RecallResponse:
+    context: str
+    strategy: str
+    memory_count: int
+    append_system_context: str
+    prepend_context: str
+    items: list[Item]
+    receipt: Receipt
+    state: str
+
+
+@dataclass
+class MemorySearchRequest:
+    query: str
+    limit: int | None = None
+    type: str | None = None
+    scene: str | None = None
+    user_id: str = ""
+    session_id: str = ""
+
+
+@dataclass
+class ConversationSearchRequest:
+    query: str
+    limit: int | None = None
+    session_key: str = ""
+    user_id: str = ""
+
+
+@dataclass
+class SearchResponse:
+    results: str
+    total: int
+    strategy: str
+    items: list[Item]
+
+
+@dataclass
+class SessionEndRequest:
+    session_key: str
+    user_id: str = ""
+
+
+@dataclass
+class SessionEndResponse:
+    flushed: bool
+    jobs: int
+
+
+@dataclass
+class MemoryWriteRequest:
+    """A committed write of the host's built-in memory tool."""
+
+    action: str  # "add", "replace", "remove"
+    target: str  # "memory", "user"
+    content: str
+    session_key: str
+    session_id: str = ""
+    user_id: str = ""
+    old_text: str = ""
+    write_id: str = ""
+    at: str | int | None = None
+
+
+@dataclass
+class MemoryWriteResponse:
+    atom_ids: list[str]
+    superseded_ids: list[str]
+
+
+@dataclass
+class FlushRequest:
+    session_key: str = ""
+    user_id: str | None = None
+    wait_seconds: float = 0
+    parked: bool = False
+
+
+@dataclass
+class FlushResponse:
+    idle: bool
+    jobs_done: int
+    jobs_parked: int
+    waited_seconds: float
+
+
+@dataclass
+class WhyMessage:
+    id: str
+    role: str
+    text: str
+    at: str
+    session_key: str
+    hash_ok: bool
+
+
+@dataclass
+class WhyResponse:
+    id: str
+    layer: str
+    text: str
+    messages: list[WhyMessage]
+
+
+T = TypeVar("T")
+
+
+def decode(kind: type[T], body: dict[str, Any]) -> T:
+    """Builds a flat answer from JSON; fields of a newer worker are ignored. Raises TypeError when one is missing."""
+    known = {item.name for item in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{key: value for key, value in body.items() if key in known})
