@@ -1,0 +1,167 @@
+"""The extraction call of L1: messages in, new atoms out, each resting on messages that were really read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import tzinfo
+from typing import Protocol
+
+from memory_tencentdb_worker.config.model import Config
+from memory_tencentdb_worker.layers.calls import Question, ask
+from memory_tencentdb_worker.layers.l1_answer import (
+    ALWAYS,
+    DEFAULT_PRIORITY,
+    Memory,
+    Segment,
+    Segments,
+    rank,
+    read_segments,
+)
+from memory_tencentdb_worker.layers.parts import Extraction
+from memory_tencentdb_worker.layers.sections import message_lines, one_line_text, section
+from memory_tencentdb_worker.llm.base import LLM
+from memory_tencentdb_worker.models import AtomType, L1Batch, Message, NewAtom, Origin, Role, Source
+from memory_tencentdb_worker.text.clean import worth_extracting
+from memory_tencentdb_worker.text.ids import atom_id
+from memory_tencentdb_worker.text.safe import one_line
+from memory_tencentdb_worker.text.segment import fold
+from memory_tencentdb_worker.text.times import lenient_instant
+
+SCENE_NAME_LIMIT = 200
+_TELLING = (Origin.USER, Origin.ASSISTANT, Origin.TOOL, Origin.WEB, Origin.IMPORTED)
+"""Not the host's memory tool and not an owner's edit: what those say is an atom or a line already."""
+
+
+class _Found(Protocol):
+    """A message or an atom: something with an origin."""
+
+    @property
+    def origin(self) -> Origin: ...
+
+
+def telling(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """The messages a model should read."""
+    return tuple(one for one in messages if one.origin in _TELLING and worth_extracting(one.text, one.role))
+
+
+def extract(llm: LLM, batch: L1Batch, config: Config, zone: tzinfo, *, divisible: bool) -> Extraction:
+    """One model call (two with a repair). Raises LLMTransient, LLMTerminal or LLMContent."""
+    question = Question(
+        task="l1-extraction",
+        scope=batch.scope,
+        user=extraction_sections(batch, zone),
+        keys=("scenes", "memories"),
+        model=config.memory.extraction.model,
+        note=_zone_note(zone),
+    )
+    segments = ask(llm, question, config.llm, read_segments, divisible=divisible)
+    return accept(segments, batch, config.memory.extraction.max_memories_per_session, zone)
+
+
+def extraction_sections(batch: L1Batch, zone: tzinfo) -> str:
+    return "\n\n".join(
+        (
+            section("background", message_lines(telling(batch.background), zone)),
+            section("messages", message_lines(telling(batch.messages), zone)),
+            section("previous_scene", one_line_text(batch.previous_scene)),
+        )
+    )
+
+
+def _zone_note(zone: tzinfo) -> str:
+    """Offsets alone do not say when clocks change."""
+    name = getattr(zone, "key", "")
+    return f"All times are local times of {name}." if name else ""
+
+
+def accept(segments: Segments, batch: L1Batch, most: int, zone: tzinfo) -> Extraction:
+    """Turns what the model said into atoms; counts what cannot be accepted. The highest priorities win when there
+    are too many."""
+    atoms: dict[str, NewAtom] = {}
+    refused = segments.refused
+    for segment in segments.segments:
+        for memory in segment.memories:
+            sources = _sources(memory, segment, batch)
+            if sources is None:
+                refused += 1
+                continue
+            atom = _atom(memory, segment, sources, batch, zone)
+            same = atoms.get(same_text(atom.content))
+            atoms[same_text(atom.content)] = atom if same is None else _joined(same, atom, batch.scope)
+    kept = _most_important(list(atoms.values()), most)
+    names = [segment.scene_name for segment in segments.segments if segment.scene_name]
+    last_scene = scene_name_of(names[-1]) if names else ""
+    return Extraction(tuple(kept), last_scene, refused + len(atoms) - len(kept))
+
+
+def same_text(content: str) -> str:
+    """The form in which two atoms say the same."""
+    return " ".join(fold(content).split()).rstrip(".。!！ ")
+
+
+def scene_name_of(name: str) -> str:
+    return one_line(name)[:SCENE_NAME_LIMIT].rstrip()
+
+
+def holds_for_user(type: AtomType, sources: Iterable[_Found]) -> bool:
+    """What a person is or wants needs the person's own word (trap B104): no page, tool or assistant may set it."""
+    return type is AtomType.EPISODIC or any(source.origin is Origin.USER for source in sources)
+
+
+def _sources(memory: Memory, segment: Segment, batch: L1Batch) -> tuple[Message, ...] | None:
+    """The messages it rests on, oldest first; at least one of them must be new, the others may be background."""
+    new = {message.id for message in telling(batch.messages)}
+    known = {message.id: message for message in (*batch.background, *batch.messages)}
+    named = set(memory.source_message_ids) & set(known)
+    if not named & new:
+        named = set(segment.message_ids) & new
+    return tuple(message for id, message in known.items() if id in named) or None
+
+
+def _atom(memory: Memory, segment: Segment, sources: Sequence[Message], batch: L1Batch, zone: tzinfo) -> NewAtom:
+    by_user = [message for message in sources if message.role is Role.USER and message.origin is Origin.USER]
+    type = memory.type if holds_for_user(memory.type, by_user) else AtomType.EPISODIC
+    priority = memory.priority
+    if priority == ALWAYS and type is not AtomType.INSTRUCTION:
+        priority = DEFAULT_PRIORITY
+    start = lenient_instant(memory.metadata.get("activity_start_time"), zone)
+    end = lenient_instant(memory.metadata.get("activity_end_time"), zone)
+    return NewAtom(
+        id=atom_id(batch.scope, type, memory.content, [message.id for message in sources]),
+        type=type,
+        content=memory.content,
+        priority=priority,
+        scene_name=scene_name_of(segment.scene_name) or batch.previous_scene,
+        origin=Origin.USER if by_user else sources[0].origin,
+        sources=tuple(Source(message.id, message.hash) for message in sources),
+        session_key=batch.session_key,
+        session_id=sources[-1].session_id,
+        activity_start=start,
+        activity_end=None if start is not None and end is not None and end < start else end,
+    )
+
+
+def _joined(first: NewAtom, second: NewAtom, scope: str) -> NewAtom:
+    """The same statement twice in one answer: one atom that rests on the messages of both."""
+    stronger = max(first, second, key=lambda atom: (atom.origin is Origin.USER, rank(atom.priority)))
+    sources = tuple(dict.fromkeys((*first.sources, *second.sources)))
+    return NewAtom(
+        id=atom_id(scope, stronger.type, stronger.content, [source.message_id for source in sources]),
+        type=stronger.type,
+        content=stronger.content,
+        priority=stronger.priority,
+        scene_name=first.scene_name,
+        origin=stronger.origin,
+        sources=sources,
+        session_key=first.session_key,
+        session_id=first.session_id,
+        activity_start=stronger.activity_start,
+        activity_end=stronger.activity_end,
+    )
+
+
+def _most_important(atoms: list[NewAtom], most: int) -> list[NewAtom]:
+    if len(atoms) <= most:
+        return atoms
+    kept = {atom.id for atom in sorted(atoms, key=lambda atom: -rank(atom.priority))[:most]}
+    return [atom for atom in atoms if atom.id in kept]

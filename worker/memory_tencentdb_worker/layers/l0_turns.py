@@ -1,0 +1,156 @@
+"""L0: from what the host hands over to a stored turn. What a person said is never dropped, at most stored twice."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from difflib import SequenceMatcher
+from fnmatch import fnmatchcase
+
+from memory_tencentdb.wire import CaptureRequest, CaptureResponse
+from memory_tencentdb_worker.config.model import Capture, Config
+from memory_tencentdb_worker.errors import InvalidInput
+from memory_tencentdb_worker.layers.schedule import after_turn
+from memory_tencentdb_worker.models import NewMessage, NewTurn, Origin, Role
+from memory_tencentdb_worker.store.base import Store
+from memory_tencentdb_worker.text.clean import clean_text, flatten_content
+from memory_tencentdb_worker.text.ids import turn_id as new_turn_id
+from memory_tencentdb_worker.text.times import lenient_instant, parse_instant
+
+TURN_ID_LIMIT = 200
+KEY_LIMIT = 500
+_MILLISECONDS_FROM = 100_000_000_000
+_ORIGINS = {Role.USER: Origin.USER, Role.ASSISTANT: Origin.ASSISTANT}
+
+
+@dataclass(frozen=True)
+class _Said:
+    """A cleaned message whose time may still be unknown."""
+
+    role: Role
+    text: str
+    at: int | None = None
+
+    @property
+    def key(self) -> tuple[Role, str]:
+        return self.role, self.text
+
+
+def capture_turn(request: CaptureRequest, store: Store, config: Config, zone: tzinfo, now: int) -> CaptureResponse:
+    """Stores one turn; the return means durable. Raises InvalidInput for ids or times that cannot be kept as given.
+
+    The same turn id again stores only what is new. `messages` is the conversation so far, of which only what the
+    session does not hold yet is stored. An excluded session, or a turn of which nothing is worth storing, is
+    answered with `l0_recorded` 0.
+    """
+    _check_ids(request)
+    at = now if request.at is None else parse_instant(request.at, zone)
+    turn_id = request.turn_id or new_turn_id()
+    if is_excluded(config.memory.capture, request.session_key):
+        return CaptureResponse(0, False, turn_id, False)
+    said = _said_in(request, store, zone)
+    if not said:
+        return CaptureResponse(0, False, turn_id, False)
+    turn = NewTurn(
+        scope=request.user_id,
+        turn_id=turn_id,
+        session_key=request.session_key,
+        session_id=request.session_id,
+        messages=tuple(_message(one, at) for one in said),
+        captured_at=at,
+        source=request.source or "http",
+    )
+    receipt = store.add_turn(turn, after_turn(config.memory.pipeline, now), now)
+    return CaptureResponse(receipt.recorded, True, receipt.turn_id, receipt.duplicate, list(receipt.message_ids))
+
+
+def is_excluded(capture: Capture, session_key: str) -> bool:
+    """Whether this session is neither captured nor recalled. Patterns match the whole key."""
+    return not capture.enabled or any(fnmatchcase(session_key, pattern) for pattern in capture.exclude_agents)
+
+
+def check_key(name: str, value: object, *, longest: int, required: bool = False) -> None:
+    """Ids are kept exactly as they are or refused, never mapped onto others. Raises InvalidInput."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name} must be a text", code="bad_id")
+    if required and not value:
+        raise InvalidInput(f"{name} must not be empty", code="bad_id")
+    if len(value) > longest:
+        raise InvalidInput(f"{name} is longer than {longest} characters", code="bad_id")
+    if any(unicodedata.category(char) in ("Cc", "Cs") for char in value):
+        raise InvalidInput(f"{name} holds control characters", code="bad_id")
+
+
+def _check_ids(request: CaptureRequest) -> None:
+    check_key("session_key", request.session_key, longest=KEY_LIMIT, required=True)
+    check_key("session_id", request.session_id, longest=KEY_LIMIT)
+    check_key("user_id", request.user_id, longest=KEY_LIMIT)
+    check_key("turn_id", request.turn_id, longest=TURN_ID_LIMIT)
+
+
+def _message(said: _Said, at: int) -> NewMessage:
+    return NewMessage(said.role, said.text, at if said.at is None else said.at, _ORIGINS[said.role])
+
+
+def _said_in(request: CaptureRequest, store: Store, zone: tzinfo) -> list[_Said]:
+    question = _cleaned(Role.USER, request.user_content)
+    answer = _cleaned(Role.ASSISTANT, request.assistant_content)
+    if not request.messages:
+        return [*question, *answer]
+    conversation = _conversation(request.messages, zone)
+    tail = store.session_tail(request.user_id, request.session_key, 2 * len(conversation) + 20)
+    new = _not_stored(conversation, [(message.role, message.text) for message in tail])
+    if new and _holds_turn(conversation, question, answer):
+        return new  # nothing new: the same words were said once more, or it is a repetition that the turn id tells
+    asked = bool(question and conversation and conversation[-1].key == question[0].key)
+    return [*new, *answer] if asked else [*new, *question, *answer]
+
+
+def _cleaned(role: Role, content: object, at: int | None = None) -> list[_Said]:
+    text = clean_text(flatten_content(content), role)
+    return [_Said(role, text, at)] if text else []
+
+
+def _conversation(messages: Sequence[object], zone: tzinfo) -> list[_Said]:
+    """User and assistant messages only. `api_content`, what the host sent to its model, is never looked at."""
+    said: list[_Said] = []
+    for message in messages:
+        fields = message.get("message", message) if isinstance(message, Mapping) else None
+        if not isinstance(fields, Mapping) or fields.get("role") not in tuple(Role):
+            continue
+        at = _said_at(fields.get("timestamp", fields.get("at")), zone)
+        said += _cleaned(Role(fields["role"]), fields.get("content"), at)
+    return said
+
+
+def _said_at(value: object, zone: tzinfo) -> int | None:
+    """A host's own time of a message. Hosts count in seconds or milliseconds; a number below 1973 in milliseconds can
+    only be seconds."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _MILLISECONDS_FROM:
+        value = round(value * 1000)
+    return lenient_instant(value, zone)
+
+
+def _not_stored(conversation: list[_Said], stored: list[tuple[Role, str]]) -> list[_Said]:
+    """What the session does not hold yet: longest equal runs first, among equal ones the earliest of the conversation,
+    so that a text said again later counts as new."""
+    if not stored:
+        return conversation
+    matcher = SequenceMatcher(None, [said.key for said in conversation], stored, autojunk=False)
+    known = {index for block in matcher.get_matching_blocks() for index in range(block.a, block.a + block.size)}
+    return [said for index, said in enumerate(conversation) if index not in known]
+
+
+def _holds_turn(conversation: list[_Said], question: list[_Said], answer: list[_Said]) -> bool:
+    """Whether the conversation goes up to and includes this very turn (or, in a tool loop, its beginning).
+
+    The last user message must be the turn's, and nothing the assistant said after it may contradict the answer:
+    a conversation that ends before a repeated "ok" does not hold the second one.
+    """
+    asked = [index for index, said in enumerate(conversation) if said.role is Role.USER]
+    if question and (not asked or conversation[asked[-1]].key != question[0].key):
+        return False
+    after = [said.key for said in conversation[asked[-1] + 1 if asked else 0 :]]
+    return not answer or answer[0].key in after

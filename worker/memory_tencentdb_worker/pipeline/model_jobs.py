@@ -1,0 +1,160 @@
+"""The jobs that may call the model: L1, L2 and L3, one at a time, the one due longest first."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+from memory_tencentdb_worker.errors import LLMContent, LLMTerminal, LLMTransient, StoreError
+from memory_tencentdb_worker.layers import l1_atoms, l2_scenes, l3_persona
+from memory_tencentdb_worker.layers.outcome import Done, Outcome, Parked, Paused, Retry
+from memory_tencentdb_worker.layers.parts import Parts
+from memory_tencentdb_worker.llm.base import LLM
+from memory_tencentdb_worker.models import Completion, CompletionRequest, JobKind, Lease
+from memory_tencentdb_worker.pipeline.breaker import FIRST_RETRY_MS, LAST_RETRY_MS, EndpointBreaker
+from memory_tencentdb_worker.store.base import Store
+
+logger = logging.getLogger(__name__)
+
+KINDS = (JobKind.L1, JobKind.L2, JobKind.L3)
+SHORTEST_LEASE_MS = 5 * 60_000
+STALE_RETRY_MS = 1_000
+_LAYERS: dict[JobKind, Callable[[Lease, Parts, int], Outcome]] = {
+    JobKind.L1: l1_atoms.run,
+    JobKind.L2: l2_scenes.run,
+    JobKind.L3: l3_persona.run,
+}
+
+
+class WatchedLLM:
+    """The model as one job sees it: each call extends the job's lease and tells the breaker how it went."""
+
+    def __init__(
+        self, llm: LLM, breaker: EndpointBreaker, clock: Callable[[], int], extend: Callable[[], object]
+    ) -> None:
+        self._llm, self._breaker, self._clock, self._extend = llm, breaker, clock, extend
+
+    @property
+    def model(self) -> str:
+        return self._llm.model
+
+    @property
+    def endpoint(self) -> str:
+        return self._llm.endpoint
+
+    def complete(self, request: CompletionRequest) -> Completion:
+        self._extend()
+        try:
+            completion = self._llm.complete(request)
+        except LLMTransient as error:
+            self._breaker.failed(self._clock(), str(error), error.retry_after_seconds)
+            raise
+        except LLMTerminal as error:
+            self._breaker.opened(self._clock(), error.code, str(error))
+            raise
+        except LLMContent as error:
+            self._breaker.succeeded(self._clock(), str(error))  # it works; this one answer is no use
+            raise
+        self._breaker.succeeded(self._clock())
+        return completion
+
+    def close(self) -> None:
+        self._llm.close()
+
+
+class ModelJobs:
+    """`parts.llm` and `parts.embedder` are what the next job will use."""
+
+    def __init__(
+        self, store: Store, parts: Parts, clock: Callable[[], int], *, owner: str, stopping: threading.Event
+    ) -> None:
+        self._store, self._parts, self._clock, self._owner = store, parts, clock, owner
+        self._stopping = stopping
+        self._lock = threading.Lock()
+        self._breaker = EndpointBreaker()
+        timeout_ms = parts.config.llm.timeout_ms
+        self._lease_ms = max(SHORTEST_LEASE_MS, 2 * timeout_ms)
+
+    @property
+    def breaker(self) -> EndpointBreaker:
+        return self._breaker
+
+    @property
+    def llm(self) -> LLM | None:
+        return self._parts.llm
+
+    def use(self, parts: Parts) -> None:
+        """A new model begins with a closed breaker; a job that runs now ends with the old one."""
+        with self._lock:
+            if parts.llm is not self._parts.llm:
+                self._breaker = EndpointBreaker()
+            self._parts = parts
+
+    @property
+    def parts(self) -> Parts:
+        return self._parts
+
+    def run_due(self) -> bool:
+        """Runs one job; False when none is due or the endpoint must be left alone. Raises StoreError when the store
+        cannot take the job back either."""
+        with self._lock:
+            parts, breaker = self._parts, self._breaker
+        now = self._clock()
+        if parts.llm is not None and not breaker.allows(now):
+            return False
+        lease = self._store.lease_job(KINDS, now, self._lease_ms, self._owner)
+        if lease is None:
+            return False
+        outcome = self._run(lease, parts, breaker, now)
+        if self._stopping.is_set() and isinstance(outcome, Retry | Paused):
+            return True  # cut short by our own stop: the lease is given back, which does not count as a failed try
+        self._settle(lease, outcome, breaker)
+        return True
+
+    def next_at(self) -> int | None:
+        """When `run_due` may have something to do."""
+        due_at = self._store.next_due_at(KINDS)
+        if due_at is None or self._parts.llm is None:
+            return due_at
+        return max(due_at, self._breaker.free_at)
+
+    def _run(self, lease: Lease, parts: Parts, breaker: EndpointBreaker, now: int) -> Outcome:
+        llm = parts.llm and WatchedLLM(parts.llm, breaker, self._clock, lambda: self._extend(lease))
+        try:
+            return _LAYERS[lease.kind](lease, replace(parts, llm=llm), now)
+        except StoreError as error:
+            soon = STALE_RETRY_MS / 1000 if error.code == "stale" else None
+            return Retry(f"{error.code}: {error}", soon)
+        except Exception as error:  # a defect on one input must not stop the work on all others
+            logger.exception("job %s (%s) failed", lease.job_id, lease.kind)
+            return Retry(f"{type(error).__name__}: {error}")
+
+    def _settle(self, lease: Lease, outcome: Outcome, breaker: EndpointBreaker) -> None:
+        now = self._clock()
+        match outcome:
+            case Done():
+                logger.debug("job %s (%s): %s changes", lease.job_id, lease.kind, outcome.changed)
+                if outcome.refused:
+                    logger.info("job %s (%s): refused %s items", lease.job_id, lease.kind, outcome.refused)
+            case Parked():
+                logger.warning("job %s (%s) is parked: %s", lease.job_id, lease.kind, outcome.reason)
+            case Retry() | Paused() if breaker is not self._breaker:
+                self._store.retry_job(lease, now, "the model was changed", now)
+            case Paused():
+                logger.warning("job %s (%s) waits: %s", lease.job_id, lease.kind, outcome.message)
+                self._store.retry_job(lease, max(now, breaker.free_at), outcome.message, now)
+            case Retry():
+                at = max(now + _wait_ms(lease, outcome), breaker.free_at)
+                logger.warning("job %s (%s) is tried again: %s", lease.job_id, lease.kind, outcome.error)
+                self._store.retry_job(lease, at, outcome.error, now)
+
+    def _extend(self, lease: Lease) -> None:
+        self._store.heartbeat(lease, self._clock() + self._lease_ms)
+
+
+def _wait_ms(lease: Lease, outcome: Retry) -> int:
+    if outcome.after_seconds is not None:
+        return max(0, round(outcome.after_seconds * 1000))
+    return min(LAST_RETRY_MS, FIRST_RETRY_MS << min(lease.attempts, 20))
