@@ -1,0 +1,1 @@
+"""HTTP over the service: routes by family, one gate, one error body."""

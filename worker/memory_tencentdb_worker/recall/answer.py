@@ -1,0 +1,194 @@
+"""Answers recall and both searches: gather, rank, pack, render."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+
+from memory_tencentdb.wire import RecallResponse, Receipt, SearchResponse
+from memory_tencentdb_worker.config.model import Config
+from memory_tencentdb_worker.embedding.base import Embedder, Vector
+from memory_tencentdb_worker.errors import EmbeddingError, StoreError
+from memory_tencentdb_worker.models import AtomType, Filter
+from memory_tencentdb_worker.recall.deadline import Deadline
+from memory_tencentdb_worker.recall.gather import Finds, Gatherer, Wanted
+from memory_tencentdb_worker.recall.pack import Limits, pack
+from memory_tencentdb_worker.recall.query_vector import QueryEmbedder
+from memory_tencentdb_worker.recall.rank import Candidate, atom_candidates, fused, message_candidates, rank
+from memory_tencentdb_worker.recall.render import item_of, scene_item, search_text, stable_part
+from memory_tencentdb_worker.store.base import Store
+from memory_tencentdb_worker.text.segment import match_expression, query_terms
+
+log = logging.getLogger(__name__)
+
+CANDIDATES_PER_RESULT = 3
+ENOUGH_PER_RESULT = 2
+MOST_DROPPED_NAMED = 50
+MOST_KNOWN_SKIPPED = 60
+"""In a long session the best hits have been given long ago: so many more are looked for."""
+
+SEARCH_EMBEDDING_SECONDS = 5.0
+"""A search waits for the embedder no longer than this; the model that called the tool waits with it."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """One recall, checked."""
+
+    query: str
+    scope: str
+    session_id: str
+    max_tokens: int | None = None
+    exclude_ids: tuple[str, ...] = ()
+
+
+class Recaller:
+    """Thread-safe. `use_embedder` may be called at any time."""
+
+    def __init__(self, store: Store, config: Config, zone: tzinfo) -> None:
+        self._store = store
+        self._config = config
+        self._zone = zone
+        self._gatherer = Gatherer(store)
+        self._embedder: QueryEmbedder | None = None
+
+    def use_embedder(self, embedder: Embedder | None) -> None:
+        limit = self._config.memory.embedding.max_input_chars
+        self._embedder = None if embedder is None else QueryEmbedder(embedder, limit)
+
+    def close(self) -> None:
+        self._gatherer.close()
+
+    def recall(self, question: Question, state: str, deadline: Deadline) -> RecallResponse:
+        """Answers within the deadline, with what was found by then. Raises StoreError when the store failed.
+
+        A query without a letter or digit gives the stable part alone.
+        """
+        settings = self._config.memory.recall
+        asked = question.query if match_expression(question.query) else ""
+        known = min(len(question.exclude_ids), MOST_KNOWN_SKIPPED)
+        wanted = Wanted(
+            query=asked,
+            scope=question.scope,
+            session_id=question.session_id,
+            limit=settings.max_results * CANDIDATES_PER_RESULT + known,
+            enough=settings.max_results * ENOUGH_PER_RESULT + known,
+            use_vectors=settings.strategy != "keyword",
+            prefer_vectors=settings.strategy == "embedding",
+        )
+        finds = self._gatherer.gather(wanted, self._embedder, self._embedder_seconds(), deadline)
+        terms = query_terms(asked)
+        ranking = rank(
+            finds,
+            terms=terms,
+            session_id=question.session_id,
+            threshold=settings.score_threshold,
+            limit=settings.max_results,
+            exclude=question.exclude_ids,
+        )
+        tokens = settings.max_tokens if question.max_tokens is None else question.max_tokens
+        limits = Limits(tokens, settings.max_chars_per_memory, settings.max_total_recall_chars)
+        packed = pack(ranking, terms, limits, self._zone)
+        stable = stable_part(finds.words.persona, finds.words.scenes)
+        receipt = Receipt(
+            budget_tokens=tokens,
+            used_tokens=packed.tokens,
+            given=list(packed.receipts),
+            dropped=list(packed.dropped[:MOST_DROPPED_NAMED]),
+            deadline_ms=deadline.limit_ms,
+            elapsed_ms=round(deadline.elapsed_ms(), 2),
+            arms=finds.arms,
+        )
+        return RecallResponse(
+            context="\n\n".join(part for part in (stable, packed.text) if part),
+            strategy=_strategy(finds),
+            memory_count=len(packed.given),
+            append_system_context=stable,
+            prepend_context=packed.text,
+            items=[item_of(one, self._zone, terms) for one in packed.given],
+            receipt=receipt,
+            state=state,
+        )
+
+    def search_memories(
+        self, query: str, scope: str, *, limit: int, type: AtomType | None = None, scene: str | None = None
+    ) -> SearchResponse:
+        """`scene` is part of a scene name. When it names a scene of the index, that scene itself comes first, so that
+        whatever the context mentions can be read."""
+        seen = Filter(scope, type=type, scene=scene or None)
+        found, strategy = self._search(
+            query,
+            limit,
+            lambda amount: atom_candidates(self._store.search_atoms(query, seen, amount)),
+            lambda vector, amount: atom_candidates(self._store.nearest_atoms(vector, seen, amount)),
+        )
+        items = [item_of(one, self._zone) for one in found]
+        if scene and type is None:
+            named = self._store.scene(scope, scene.removesuffix(".md"))
+            if named is not None and named.status == "active":
+                items = [scene_item(named, self._zone), *items][:limit]
+        return SearchResponse(search_text(items, "memory"), len(items), strategy, items)
+
+    def search_conversations(self, query: str, scope: str, *, limit: int, session_key: str | None) -> SearchResponse:
+        seen = Filter(scope, session_key=session_key)
+        found, strategy = self._search(
+            query,
+            limit,
+            lambda amount: message_candidates(self._store.search_messages(query, seen, amount)),
+            lambda vector, amount: message_candidates(self._store.nearest_messages(vector, seen, amount)),
+        )
+        terms = query_terms(query)
+        items = [item_of(one, self._zone, terms) for one in found]
+        return SearchResponse(search_text(items, "message", terms), len(items), strategy, items)
+
+    def _search(
+        self,
+        query: str,
+        limit: int,
+        by_words: Callable[[int], list[Candidate]],
+        by_vector: Callable[[Vector, int], list[Candidate]],
+    ) -> tuple[list[Candidate], str]:
+        if match_expression(query) is None:
+            return [], "none"
+        settings = self._config.memory.recall
+        amount = limit * CANDIDATES_PER_RESULT
+        near = self._near(query, amount, by_vector)
+        worded = by_words(amount) if settings.strategy != "embedding" or near is None else []
+        found = fused(worded, near or [], settings.score_threshold, [])
+        return found[:limit], _strategy_name(worded, near or [])
+
+    def _near(
+        self, query: str, amount: int, by_vector: Callable[[Vector, int], list[Candidate]]
+    ) -> list[Candidate] | None:
+        """None when there is no embedder or it cannot answer now: the words answer alone, and the strategy says so."""
+        embedder = self._embedder
+        if embedder is None or self._config.memory.recall.strategy == "keyword" or embedder.paused():
+            return None
+        try:
+            vector = embedder.embed(query, self._embedder_seconds() or SEARCH_EMBEDDING_SECONDS)
+            return by_vector(vector, amount)
+        except (EmbeddingError, StoreError) as error:
+            log.warning("search by meaning is away (%s), words answer alone", error.code)
+            return None
+
+    def _embedder_seconds(self) -> float | None:
+        limit_ms = self._config.memory.embedding.recall_timeout_ms
+        return None if limit_ms is None else limit_ms / 1000
+
+
+def _strategy(finds: Finds) -> str:
+    words, vectors = finds.words, finds.vectors
+    return _strategy_name(
+        (*words.atoms, *words.messages, *words.tail, *words.instructions), (*vectors.atoms, *vectors.messages)
+    )
+
+
+def _strategy_name(by_words: Sequence[object], by_vector: Sequence[object]) -> str:
+    """Which side brought something."""
+    if by_words and by_vector:
+        return "hybrid"
+    if by_vector:
+        return "embedding"
+    return "keyword" if by_words else "none"

@@ -1,0 +1,189 @@
+"""Collects the candidates of one recall or search: by words from the store, and by meaning when there is an embedder.
+
+Both arms run side by side. What is late or failed is named in `arms`; what came in time is used.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from memory_tencentdb_worker.errors import Busy, EmbeddingError, StoreError
+from memory_tencentdb_worker.models import Atom, AtomHit, Filter, Message, MessageHit, Persona, Scene
+from memory_tencentdb_worker.recall.arms import ArmPool
+from memory_tencentdb_worker.recall.deadline import Deadline
+from memory_tencentdb_worker.recall.query_vector import QueryEmbedder
+from memory_tencentdb_worker.store.base import Store
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+TAIL_MESSAGES = 100
+"""How much of what L1 has not read yet is told apart from older messages; the schedule keeps it far shorter."""
+
+EMBEDDER_SHARE = 0.6
+VECTOR_SHARE = 0.85
+"""Parts of the deadline after which the embedder, and the vector arm as a whole, are no longer waited for."""
+
+POOL_SIZE = 32
+
+
+@dataclass
+class WordFinds:
+    """Filled step by step by the word arm: when it is late, what is there already still counts."""
+
+    instructions: list[Atom] = field(default_factory=list)
+    atoms: list[AtomHit] = field(default_factory=list)
+    messages: list[MessageHit] = field(default_factory=list)
+    tail: list[MessageHit] = field(default_factory=list)
+    persona: Persona | None = None
+    scenes: list[Scene] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class VectorFinds:
+    atoms: tuple[AtomHit, ...] = ()
+    messages: tuple[MessageHit, ...] = ()
+
+
+@dataclass
+class Finds:
+    words: WordFinds
+    vectors: VectorFinds
+    arms: dict[str, object]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to look for. `query` "" asks for the stable part only."""
+
+    query: str
+    scope: str
+    session_id: str
+    limit: int
+    enough: int  # with this many finds older messages, which only fill up, are not looked for
+    use_vectors: bool = True
+    prefer_vectors: bool = False  # words count only when the vector arm has no answer, and for the unread tail
+
+
+class Gatherer:
+    """Owns the threads of the arms. One for each service; thread-safe."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._word_pool = ArmPool("recall-words", POOL_SIZE)
+        self._vector_pool = ArmPool("recall-vectors", POOL_SIZE // 4)
+
+    def gather(
+        self, wanted: Wanted, embedder: QueryEmbedder | None, embedder_seconds: float | None, deadline: Deadline
+    ) -> Finds:
+        """Raises StoreError when the store failed, Busy when no thread is free; a late store gives partial finds."""
+        arms: dict[str, object] = {}
+        finds = WordFinds()
+        vector_arm = self._start_vectors(wanted, embedder, embedder_seconds, deadline, arms)
+        word_arm = self._word_pool.start(_timed(lambda: self._find_by_words(wanted, finds)))
+        _await_words(word_arm, deadline, arms)
+        found = WordFinds(**vars(finds))  # a late arm may still write into its own copy
+        vectors = _await_vectors(vector_arm, deadline, arms)
+        if vectors is not None and wanted.prefer_vectors:
+            found.atoms, found.messages = [], []
+        return Finds(found, vectors or VectorFinds(), arms)
+
+    def close(self) -> None:
+        self._word_pool.close()
+        self._vector_pool.close()
+
+    def _find_by_words(self, wanted: Wanted, finds: WordFinds) -> None:
+        store, scope = self._store, wanted.scope
+        if wanted.query:
+            finds.instructions = store.standing_instructions(scope)
+            finds.atoms = store.search_atoms(wanted.query, Filter(scope), wanted.limit)
+            finds.tail = self._find_tail(wanted)
+            fresh = [hit for hit in finds.tail if not spoken_in(hit.message, wanted.session_id)]
+            if len(finds.atoms) + len(fresh) < wanted.enough:
+                finds.messages = store.search_messages(wanted.query, Filter(scope), wanted.limit)
+        finds.persona = store.persona(scope)
+        finds.scenes = store.scenes(scope)
+
+    def _find_tail(self, wanted: Wanted) -> list[MessageHit]:
+        """Matching messages that L1 has not read yet: what was said a moment ago must not wait for the schedule."""
+        unread = {message.id: message.seq for message in self._store.unextracted(wanted.scope, TAIL_MESSAGES)}
+        if not unread:
+            return []
+        recent = Filter(wanted.scope, after_seq=min(unread.values()) - 1)
+        hits = self._store.search_messages(wanted.query, recent, wanted.limit)
+        return [hit for hit in hits if hit.message.id in unread]
+
+    def _start_vectors(
+        self,
+        wanted: Wanted,
+        embedder: QueryEmbedder | None,
+        embedder_seconds: float | None,
+        deadline: Deadline,
+        arms: dict[str, object],
+    ) -> Future[tuple[VectorFinds, float]] | None:
+        if embedder is None or not wanted.use_vectors or not wanted.query:
+            return None
+        if embedder.paused():
+            arms["vectors"] = {"state": "paused"}
+            return None
+        share = deadline.share_seconds(EMBEDDER_SHARE)
+        seconds = share if embedder_seconds is None else min(share, embedder_seconds)
+        try:
+            return self._vector_pool.start(_timed(lambda: self._find_by_vector(wanted, embedder, seconds)))
+        except Busy:
+            arms["vectors"] = {"state": "busy"}
+            return None
+
+    def _find_by_vector(self, wanted: Wanted, embedder: QueryEmbedder, seconds: float) -> VectorFinds:
+        vector = embedder.embed(wanted.query, seconds)
+        atoms = self._store.nearest_atoms(vector, Filter(wanted.scope), wanted.limit)
+        messages = self._store.nearest_messages(vector, Filter(wanted.scope), wanted.limit)
+        return VectorFinds(tuple(atoms), tuple(messages))
+
+
+def spoken_in(message: Message, session_id: str) -> bool:
+    """Whether the asking session has said this itself; "" is no session."""
+    return bool(session_id) and message.session_id == session_id
+
+
+def _timed(work: Callable[[], T]) -> Callable[[], tuple[T, float]]:
+    def run() -> tuple[T, float]:
+        started = time.perf_counter()
+        value = work()
+        return value, round((time.perf_counter() - started) * 1000, 2)
+
+    return run
+
+
+def _await_words(arm: Future[tuple[None, float]], deadline: Deadline, arms: dict[str, object]) -> None:
+    try:
+        _, elapsed_ms = arm.result(timeout=deadline.left_seconds())
+        arms["words"] = {"state": "ok", "ms": elapsed_ms}
+    except FutureTimeout:
+        arms["words"] = {"state": "late"}
+
+
+def _await_vectors(
+    arm: Future[tuple[VectorFinds, float]] | None, deadline: Deadline, arms: dict[str, object]
+) -> VectorFinds | None:
+    """None when there is no vector arm, or it is late or failed: the words answer alone."""
+    if arm is None:
+        return None
+    try:
+        finds, elapsed_ms = arm.result(timeout=deadline.until_share_seconds(VECTOR_SHARE))
+    except FutureTimeout:
+        arms["vectors"] = {"state": "late"}
+        return None
+    except (EmbeddingError, StoreError) as error:
+        log.warning("search by meaning failed (%s), words answer alone", error.code)
+        arms["vectors"] = {"state": "failed", "code": error.code}
+        return None
+    arms["vectors"] = {"state": "ok", "ms": elapsed_ms}
+    return finds

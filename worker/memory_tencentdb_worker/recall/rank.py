@@ -1,0 +1,177 @@
+"""Puts candidates in order: reciprocal rank fusion of the lists, without what is weak, doubled or given already.
+
+An atom stands for the messages it was drawn from: when both were found, the atom is shown, with the better score;
+unless the message holds words of the query that its atoms have left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from memory_tencentdb.wire import DroppedItem
+from memory_tencentdb_worker.models import Atom, AtomHit, Message, MessageHit
+from memory_tencentdb_worker.recall.gather import Finds, spoken_in
+
+RRF_K = 10
+"""Cormack et al. 2009 use 60 for lists of a thousand. Lists of a dozen need a smaller constant, or the rank hardly
+counts and a strong list is drowned by a weak one (equal weights with k = 60 lost five points where it was measured)."""
+
+COMPARED_CHARS = 20_000
+"""Texts are compared by their beginnings: one message may be a whole pasted file."""
+
+OWN_SESSION_LIMIT = 3
+"""Messages of the asking session in one answer: each costs tokens in every later request, most often for nothing."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One memory that may be given: an atom, or a message while no atom speaks for it."""
+
+    id: str
+    score: float
+    atom: Atom | None = None
+    message: Message | None = None
+
+    @property
+    def text(self) -> str:
+        if self.atom is not None:
+            return self.atom.content
+        assert self.message is not None
+        return self.message.text
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """`standing` rules come first and do not count for the limit."""
+
+    standing: tuple[Candidate, ...]
+    chosen: tuple[Candidate, ...]
+    dropped: tuple[DroppedItem, ...]
+
+
+def rank(
+    finds: Finds,
+    *,
+    terms: Sequence[str],
+    session_id: str,
+    threshold: float,
+    limit: int,
+    exclude: Iterable[str] = (),
+) -> Ranking:
+    """Atoms and unread messages of other sessions compete for the places. What is left over goes to older messages,
+    then to a few of this session's own: the host most likely still has them before it, unless it has compressed."""
+    given = frozenset(exclude)
+    dropped: list[DroppedItem] = []
+    standing = [Candidate(atom.id, 1.0, atom=atom) for atom in finds.words.instructions]
+    ruled = {one.id for one in standing}
+    atoms = fused(atom_candidates(finds.words.atoms), atom_candidates(finds.vectors.atoms), threshold, dropped)
+    tail = message_candidates(finds.words.tail)
+    spoken = _joined(tail, message_candidates(finds.words.messages))
+    messages = fused(spoken, message_candidates(finds.vectors.messages), threshold, dropped)
+    atoms, messages = prefer_atoms([one for one in atoms if one.id not in ruled], messages, standing, terms)
+    unread = {one.id for one in tail}
+    own = [one for one in messages if one.message and spoken_in(one.message, session_id)]
+    others = [one for one in messages if one not in own]
+    fresh = [one for one in others if one.id in unread]
+    older = [one for one in others if one.id not in unread]
+    standing = _without_given(standing, given, dropped)
+    ordered = _without_given([*by_score([*atoms, *fresh]), *older], given, dropped)
+    own = _without_given(own, given, dropped)
+    dropped.extend(DroppedItem(one.id, "limit") for one in own[OWN_SESSION_LIMIT:])
+    ordered = without_twins([*ordered, *own[:OWN_SESSION_LIMIT]], standing)
+    dropped.extend(DroppedItem(one.id, "limit") for one in ordered[limit:])
+    return Ranking(tuple(standing), tuple(ordered[:limit]), tuple(dropped))
+
+
+def atom_candidates(hits: Iterable[AtomHit]) -> list[Candidate]:
+    return [Candidate(hit.atom.id, hit.score, atom=hit.atom) for hit in hits]
+
+
+def message_candidates(hits: Iterable[MessageHit]) -> list[Candidate]:
+    return [Candidate(hit.message.id, hit.score, message=hit.message) for hit in hits]
+
+
+def fused(
+    by_words: Sequence[Candidate], by_vector: Sequence[Candidate], threshold: float, dropped: list[DroppedItem]
+) -> list[Candidate]:
+    """Both lists as one, best first. A first place in one list scores 1.0, in both 2.0.
+
+    A candidate found by meaning alone must reach the threshold; one that shares a word with the query need not.
+    """
+    worded = {one.id for one in by_words}
+    near = [one for one in by_vector if one.score >= threshold or one.id in worded]
+    dropped.extend(DroppedItem(one.id, "weak") for one in by_vector if one.score < threshold and one.id not in worded)
+    scores: dict[str, float] = {}
+    for ranked in (by_words, near):
+        for place, one in enumerate(ranked):
+            scores[one.id] = scores.get(one.id, 0.0) + (RRF_K + 1) / (RRF_K + 1 + place)
+    known = {one.id: one for one in (*by_words, *near)}
+    return by_score([replace(one, score=scores[one.id]) for one in known.values()])
+
+
+def by_score(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Best first; equal ones keep their order."""
+    return sorted(candidates, key=lambda one: -one.score)
+
+
+def prefer_atoms(
+    atoms: Sequence[Candidate],
+    messages: Sequence[Candidate],
+    standing: Sequence[Candidate] = (),
+    terms: Sequence[str] = (),
+) -> tuple[list[Candidate], list[Candidate]]:
+    """Leaves out messages that atoms among the candidates speak for, and hands their score to an atom if it is better.
+
+    Atoms speak for a message they rest on when together they hold every term of the query that the message holds.
+    """
+    said_by: dict[str, set[str]] = {}
+    for one in (*standing, *atoms):
+        for source in _sources(one):
+            said_by.setdefault(source, set()).update(_held(terms, one.text))
+    spoken_for = {
+        one.id: one.score for one in messages if one.id in said_by and _held(terms, one.text) <= said_by[one.id]
+    }
+    raised = [
+        replace(one, score=max([one.score, *(spoken_for[source] for source in _sources(one) if source in spoken_for)]))
+        for one in atoms
+    ]
+    return by_score(raised), [one for one in messages if one.id not in spoken_for]
+
+
+def without_twins(candidates: Iterable[Candidate], shown: Iterable[Candidate] = ()) -> list[Candidate]:
+    """Of candidates with the same text (case and blanks apart) the first one."""
+    seen = {_folded(one.text) for one in shown}
+    single: list[Candidate] = []
+    for one in candidates:
+        text = _folded(one.text)
+        if text not in seen:
+            seen.add(text)
+            single.append(one)
+    return single
+
+
+def _joined(tail: Sequence[Candidate], others: Sequence[Candidate]) -> list[Candidate]:
+    """Unread messages first: the store may have cut them off behind many older hits."""
+    unread = {one.id for one in tail}
+    return [*tail, *(one for one in others if one.id not in unread)]
+
+
+def _without_given(
+    candidates: Sequence[Candidate], given: frozenset[str], dropped: list[DroppedItem]
+) -> list[Candidate]:
+    dropped.extend(DroppedItem(one.id, "already given") for one in candidates if one.id in given)
+    return [one for one in candidates if one.id not in given]
+
+
+def _sources(candidate: Candidate) -> list[str]:
+    return [source.message_id for source in candidate.atom.sources] if candidate.atom else []
+
+
+def _held(terms: Sequence[str], text: str) -> set[str]:
+    folded = text[:COMPARED_CHARS].casefold()
+    return {term for term in terms if term in folded}
+
+
+def _folded(text: str) -> str:
+    return " ".join(text[:COMPARED_CHARS].casefold().split())

@@ -1,0 +1,270 @@
+"""MemoryService: every use of the memory, one method each. Thread-safe: any request thread may call any method."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import astuple
+from datetime import tzinfo
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from memory_tencentdb import protocol, wire
+from memory_tencentdb.paths import user_id
+from memory_tencentdb_worker.config.model import Config
+from memory_tencentdb_worker.embedding.base import Embedder
+from memory_tencentdb_worker.errors import InvalidInput, StoreError
+from memory_tencentdb_worker.layers.l0_turns import capture_turn
+from memory_tencentdb_worker.layers.memory_write import write_memory
+from memory_tencentdb_worker.llm.base import LLM
+from memory_tencentdb_worker.recall.answer import Question, Recaller
+from memory_tencentdb_worker.recall.deadline import Deadline
+from memory_tencentdb_worker.service.arguments import atom_type, optional_session, scope_of, search_limit, session_of
+from memory_tencentdb_worker.service.facts import WorkerFacts
+from memory_tencentdb_worker.service.flush import Flusher
+from memory_tencentdb_worker.service.inspection import Inspection, inspect_rows
+from memory_tencentdb_worker.service.scene_view import scene_document
+from memory_tencentdb_worker.service.status import StatusBoard
+from memory_tencentdb_worker.service.trace import trace
+from memory_tencentdb_worker.store.base import Store
+
+if TYPE_CHECKING:
+    from memory_tencentdb_worker.pipeline.loop import Pipeline
+
+log = logging.getLogger(__name__)
+
+SHORTEST_DEADLINE_MS = 10
+LONGEST_DEADLINE_MS = 60_000
+MOST_EXCLUDED_IDS = 10_000
+
+
+class MemoryService:
+    """Built once by the composition root. `on_host_model` is called with a host's own model when the configuration
+    names none; `on_stop` when somebody asked the worker to leave; `rebuild_files` writes the projections anew."""
+
+    def __init__(
+        self,
+        store: Store,
+        config: Config,
+        zone: tzinfo,
+        clock: Callable[[], int],
+        pipeline: Pipeline,
+        *,
+        facts: WorkerFacts,
+        rebuild_files: Callable[[], int],
+        on_host_model: Callable[[wire.HostModel], None],
+        on_stop: Callable[[], None],
+    ) -> None:
+        self._store, self._config, self._zone, self._clock = store, config, zone, clock
+        self._pipeline, self._facts = pipeline, facts
+        self._rebuild_files, self._on_host_model, self._on_stop = rebuild_files, on_host_model, on_stop
+        self._recaller = Recaller(store, config, zone)
+        self._flusher = Flusher(store, pipeline, clock)
+        self._board = StatusBoard(store, config, zone, clock, pipeline, facts=facts)
+        self._data_dir_id = store.data_dir_id
+        self._offer: tuple[str, ...] | None = None
+        self._offer_lock = threading.Lock()
+        self._last_request = time.monotonic()
+
+    # ---- what the composition root tells
+    def use_llm(self, llm: LLM | None, source: str = "") -> None:
+        """The extraction model from now on; `source` is "config" or "host". None: offline mode."""
+        self._board.use_llm(llm, source)
+        self._pipeline.use_llm(llm)
+
+    def use_embedder(self, embedder: Embedder | None, problem: str = "") -> None:
+        """The embedder from now on; `problem` says why there is none although one is configured."""
+        self._recaller.use_embedder(embedder)
+        self._board.use_embedder(embedder, problem)
+        self._pipeline.use_embedder(embedder)
+
+    def close(self) -> None:
+        """Ends waiting flushes and the threads of recall. Safe to call twice."""
+        self._flusher.stop()
+        self._recaller.close()
+
+    # ---- life
+    def touch(self) -> None:
+        """A request came in."""
+        self._last_request = time.monotonic()
+
+    def idle_seconds(self) -> float:
+        """Since the last request."""
+        return time.monotonic() - self._last_request
+
+    @property
+    def state(self) -> str:
+        """As last assessed; never waits."""
+        return self._board.state
+
+    def state_is_stale(self) -> bool:
+        return self._board.stale()
+
+    def refresh_state(self) -> str:
+        return self._board.refresh()
+
+    def health(self) -> dict[str, Any]:
+        """Touches neither store nor lock, so that it answers whatever the others wait for."""
+        state = self._board.state
+        return {
+            "status": "ok" if state in ("ok", "lagging") else "degraded",
+            "version": protocol.VERSION,
+            "uptime": max(0, (self._clock() - self._facts.started_at) // 1000),
+            "stores": {"vectorStore": state != "broken", "embeddingService": self._board.vectors_ready},
+            "state": state,
+            "protocol": protocol.PROTOCOL,
+            "data_dir_id": self._data_dir_id,
+            "pid": os.getpid(),
+        }
+
+    def hello(self, request: wire.HelloRequest) -> wire.HelloResponse:
+        """The handshake. The client decides from the answer whether it wants this worker."""
+        self._consider(request.host_model)
+        return wire.HelloResponse(
+            protocol=protocol.PROTOCOL,
+            version=protocol.VERSION,
+            data_dir_id=self._data_dir_id,
+            data_dir=str(self._facts.data_dir),
+            pid=os.getpid(),
+            uid=user_id(),
+            state=self._board.refresh(),
+        )
+
+    def request_stop(self) -> None:
+        log.info("asked to stop")
+        self._on_stop()
+
+    # ---- turns
+    def capture(self, request: wire.CaptureRequest) -> wire.CaptureResponse:
+        """The answer means durable. Raises InvalidInput, StoreError, StoreFull."""
+        with self._writing():
+            answer = capture_turn(request, self._store, self._config, self._zone, self._clock())
+        self._pipeline.wake()
+        self._board.refresh()  # here and not in recall, which must not wait for the store
+        return answer
+
+    def memory_write(self, request: wire.MemoryWriteRequest) -> wire.MemoryWriteResponse:
+        """Mirrors a write of the host's own memory."""
+        with self._writing():
+            answer = write_memory(request, self._store, self._config, self._zone, self._clock())
+        self._pipeline.wake()
+        return answer
+
+    def session_end(self, request: wire.SessionEndRequest) -> wire.SessionEndResponse:
+        """A hint: what this session still waits for is due now. May come twice, early, or never."""
+        scope, session_key = scope_of(request.user_id), session_of(request.session_key)
+        with self._writing():
+            jobs = self._store.make_due(self._clock(), scope=scope, session_key=session_key, expedite=False)
+        self._pipeline.wake()
+        return wire.SessionEndResponse(flushed=True, jobs=jobs)
+
+    def flush(self, request: wire.FlushRequest) -> wire.FlushResponse:
+        return self._flusher.flush(request)
+
+    # ---- questions
+    def recall(self, request: wire.RecallRequest, *, spent_ms: float = 0) -> wire.RecallResponse:
+        """Answers within `deadline_ms`, of which `spent_ms` passed before. Raises InvalidInput, StoreError, Busy."""
+        scope, session_key = scope_of(request.user_id), session_of(request.session_key)
+        settings = self._config.memory.recall
+        deadline = Deadline(_deadline_ms(request.deadline_ms, settings.timeout_ms), spent_ms=spent_ms)
+        if request.max_tokens is not None and request.max_tokens < 0:
+            raise InvalidInput("max_tokens must not be negative")
+        if len(request.exclude_ids) > MOST_EXCLUDED_IDS:
+            raise InvalidInput(f"exclude_ids holds more than {MOST_EXCLUDED_IDS} ids")
+        if not settings.enabled or self._excluded(session_key):
+            return _nothing_recalled(request, deadline, self._board.state)
+        question = Question(
+            query=request.query,
+            scope=scope,
+            session_id=request.session_id,
+            max_tokens=request.max_tokens,
+            exclude_ids=tuple(request.exclude_ids),
+        )
+        return self._recaller.recall(question, self._board.state, deadline)
+
+    def search_memories(self, request: wire.MemorySearchRequest) -> wire.SearchResponse:
+        """`session_id` names who asks; it is no filter."""
+        return self._recaller.search_memories(
+            request.query,
+            scope_of(request.user_id),
+            limit=search_limit(request.limit),
+            type=atom_type(request.type),
+            scene=request.scene,
+        )
+
+    def search_conversations(self, request: wire.ConversationSearchRequest) -> wire.SearchResponse:
+        return self._recaller.search_conversations(
+            request.query,
+            scope_of(request.user_id),
+            limit=search_limit(request.limit),
+            session_key=optional_session(request.session_key),
+        )
+
+    # ---- the owner's view
+    def why(self, item_id: str, scope: str | None = None) -> wire.WhyResponse:
+        """Raises NotFound."""
+        return trace(item_id, self._store, self._zone, scope)
+
+    def status(self) -> dict[str, Any]:
+        return self._board.document()
+
+    def parked(self) -> list[dict[str, Any]]:
+        return self._board.parked()
+
+    def inspect(self, wanted: Inspection) -> dict[str, Any]:
+        return inspect_rows(wanted, self._store, self._zone, self._clock())
+
+    def scene(self, name: str, scope: str | None = None) -> dict[str, Any]:
+        """Raises NotFound."""
+        return scene_document(name, self._store, self._zone, scope)
+
+    def rebuild(self) -> dict[str, Any]:
+        """Writes all Markdown and JSONL files anew from the store."""
+        return {"files": self._rebuild_files()}
+
+    # ---- inside
+    def _consider(self, offered: wire.HostModel | None) -> None:
+        """Hands on a host's model once: every session of the host offers it anew."""
+        if offered is None or not offered.model or self._config.llm.model:
+            return
+        offer = astuple(offered)
+        with self._offer_lock:
+            if offer != self._offer:
+                self._on_host_model(offered)
+                self._offer = offer
+
+    def _excluded(self, session_key: str) -> bool:
+        return any(fnmatchcase(session_key, pattern) for pattern in self._config.memory.capture.exclude_agents)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A store that cannot write is seen in `status` until a write succeeds again."""
+        try:
+            yield
+        except StoreError as error:
+            self._board.note_store_error(error, writing=True)
+            raise
+        self._board.note_store_success(writing=True)
+
+
+def _deadline_ms(asked: int | None, configured: int) -> int:
+    wanted = configured if asked is None else asked
+    return min(max(wanted, SHORTEST_DEADLINE_MS), LONGEST_DEADLINE_MS)
+
+
+def _nothing_recalled(request: wire.RecallRequest, deadline: Deadline, state: str) -> wire.RecallResponse:
+    """Recall is switched off, altogether or for this session."""
+    receipt = wire.Receipt(
+        budget_tokens=request.max_tokens or 0,
+        used_tokens=0,
+        given=[],
+        dropped=[],
+        deadline_ms=deadline.limit_ms,
+        elapsed_ms=round(deadline.elapsed_ms(), 2),
+        arms={},
+    )
+    return wire.RecallResponse("", "none", 0, "", "", [], receipt, state)

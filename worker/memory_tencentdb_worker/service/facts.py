@@ -1,0 +1,21 @@
+"""What the composition root tells the service about this process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class WorkerFacts:
+    """Fixed for the life of a worker. `config_errors` hold `key, value, problem, used`, secrets already masked."""
+
+    home: Path
+    data_dir: Path
+    socket: str
+    pid: int
+    started_at: int
+    config_file: str | None = None
+    config_errors: tuple[Mapping[str, object], ...] = ()
+    config_broken: str = ""  # file, line and reason when the configuration file could not be read at all
