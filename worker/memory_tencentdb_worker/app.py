@@ -1,0 +1,206 @@
+"""The composition root: the only place that picks concrete classes and puts the parts of one worker together."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+
+from memory_tencentdb.wire import HostModel
+from memory_tencentdb_worker.api.app import build_app
+from memory_tencentdb_worker.config.load import LoadedConfig, with_problem
+from memory_tencentdb_worker.config.model import Config, LLMSettings
+from memory_tencentdb_worker.embedding.base import Embedder
+from memory_tencentdb_worker.embedding.build import build_embedder
+from memory_tencentdb_worker.errors import ConfigError, StoreError
+from memory_tencentdb_worker.llm.base import LLM
+from memory_tencentdb_worker.llm.lane import LaneLLM
+from memory_tencentdb_worker.pipeline.ledger import LedgerLLM
+from memory_tencentdb_worker.pipeline.loop import Pipeline
+from memory_tencentdb_worker.places import Places
+from memory_tencentdb_worker.service import MemoryService, WorkerFacts
+from memory_tencentdb_worker.store.base import Store
+from memory_tencentdb_worker.store.projections import Projector
+from memory_tencentdb_worker.store.sqlite import open_store
+from memory_tencentdb_worker.text.times import resolve_zone
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+logger = logging.getLogger(__name__)
+
+PIPELINE_STOP_SECONDS = 3.0
+
+Clock = Callable[[], int]
+AddSecrets = Callable[[Iterable[str]], None]
+
+
+@dataclass
+class Worker:
+    """One worker's parts. `start` begins the pipeline's work; `close` ends everything in order, safe to call twice."""
+
+    app: FastAPI
+    store: Store
+    pipeline: Pipeline
+    projector: Projector
+    service: MemoryService
+    models: ModelDesk
+    embedder: Embedder | None
+    clock: Clock
+    closed: bool = False
+
+    def start(self) -> None:
+        self.pipeline.start()
+
+    def working(self, patience_seconds: float) -> bool:
+        """A job is running or due. One that stays due for longer is held up by something that waiting does not cure."""
+        try:
+            now = self.clock()
+            jobs = self.store.job_counts(now)
+        except StoreError:
+            logger.warning("the store does not answer the idle watch", exc_info=True)
+            return False
+        waited_ms = now - (jobs.oldest_due_at if jobs.oldest_due_at is not None else now)
+        return jobs.running > 0 or (jobs.due > 0 and waited_ms < patience_seconds * 1000)
+
+    def close(self) -> None:
+        """Finishes the transaction, gives leases back, writes the files, checkpoints the store."""
+        if self.closed:
+            return
+        self.closed = True
+        self.pipeline.stop(PIPELINE_STOP_SECONDS)
+        self.service.close()
+        self.models.close()
+        if self.embedder is not None:
+            self.embedder.close()
+        try:
+            self.projector.refresh()
+        except (StoreError, OSError):
+            logger.warning("the readable files were not written at the end; the next start does it", exc_info=True)
+        finally:
+            self.store.close()
+
+
+class ModelDesk:
+    """Which extraction model is in use: the configured one, else the host's, else none (offline mode)."""
+
+    def __init__(self, config: Config, places: Places, store: Store, clock: Clock, add_secrets: AddSecrets) -> None:
+        self._settings, self._logs = config.llm, places.logs
+        self._store, self._clock, self._add_secrets = store, clock, add_secrets
+        self._lock = threading.Lock()
+        self._offered: HostModel | None = None
+        self._llm: LLM | None = None
+        self._use: Callable[[LLM | None, str], None] | None = None
+
+    def serve(self, use: Callable[[LLM | None, str], None]) -> None:
+        """Hands the configured model over, if there is one; from now on a host's model is handed over too."""
+        self._use = use
+        if self._settings.model:
+            self._llm = self._lane(self._settings)
+            use(self._llm, "config")
+
+    def take_host_model(self, offered: HostModel) -> None:
+        """Kept in memory only. The same offer again changes nothing; another one replaces the lane."""
+        with self._lock:
+            if self._settings.model or offered == self._offered or self._use is None:
+                return
+            self._offered = offered
+            self._add_secrets([offered.api_key])
+            former, self._llm = self._llm, self._lane(host_settings(offered, self._settings))
+            self._use(self._llm, "host")
+        if former is not None:
+            former.close()
+
+    def close(self) -> None:
+        if self._llm is not None:
+            self._llm.close()
+
+    def _lane(self, settings: LLMSettings) -> LLM:
+        return LedgerLLM(LaneLLM(settings, self._logs), self._store, self._clock)
+
+
+def build_worker(
+    places: Places, socket: str, clock: Clock, stop: Callable[[], None], add_secrets: AddSecrets
+) -> Worker:
+    """Raises SchemaTooNew, StoreCorrupt, StoreError. An embedder that cannot be built means keyword search only."""
+    config = places.loaded.config
+    zone = resolve_zone(config.memory.timezone)
+    store = open_store(places.data_dir, clock())
+    embedder, problem, loaded = _open_vectors(_with_this_backend(places.loaded), store)
+    projector = Projector(
+        store,
+        places.data_dir,
+        zone,
+        persona_backups=config.memory.persona.backup_count,
+        scene_backups=config.memory.persona.scene_backup_count,
+        clock=clock,
+    )
+    pipeline = Pipeline(store, config, zone, clock, projector)
+    models = ModelDesk(config, places, store, clock, add_secrets)
+    service = MemoryService(
+        store,
+        config,
+        zone,
+        clock,
+        pipeline,
+        facts=_facts(places, loaded, socket, clock()),
+        rebuild_files=projector.rebuild,
+        on_host_model=models.take_host_model,
+        on_stop=stop,
+    )
+    models.serve(service.use_llm)
+    service.use_embedder(embedder, problem)
+    return Worker(build_app(service), store, pipeline, projector, service, models, embedder, clock)
+
+
+def host_settings(offered: HostModel, limits: LLMSettings) -> LLMSettings:
+    """The host's model in our words. An address is taken as OpenAI-compatible, except Anthropic's own, which litellm
+    knows by the provider's name; without an address the provider's name leads."""
+    own_address = (urlsplit(offered.base_url).hostname or "").endswith("anthropic.com")
+    named = offered.provider and (not offered.base_url or own_address)
+    model = offered.model
+    if named and not model.startswith(f"{offered.provider}/"):
+        model = f"{offered.provider}/{model}"
+    return limits.model_copy(
+        update={
+            "base_url": "" if named else offered.base_url,
+            "api_key": SecretStr(offered.api_key),
+            "model": model,
+        }
+    )
+
+
+def _with_this_backend(loaded: LoadedConfig) -> LoadedConfig:
+    if loaded.config.memory.store_backend == "sqlite":
+        return loaded
+    return with_problem(loaded, "memory.storeBackend", "only sqlite is part of this version", "sqlite")
+
+
+def _open_vectors(loaded: LoadedConfig, store: Store) -> tuple[Embedder | None, str, LoadedConfig]:
+    """The embedder with its space opened in the store, or none and why."""
+    try:
+        embedder = build_embedder(loaded.config.memory.embedding)
+        store.use_space(embedder.space if embedder is not None else None)
+    except (ConfigError, StoreError) as error:
+        logger.warning("no vectors: %s", error)
+        return None, str(error), with_problem(loaded, "memory.embedding.provider", str(error), "none")
+    return embedder, "", loaded
+
+
+def _facts(places: Places, loaded: LoadedConfig, socket: str, now: int) -> WorkerFacts:
+    return WorkerFacts(
+        home=places.home,
+        data_dir=places.data_dir,
+        socket=socket,
+        pid=os.getpid(),
+        started_at=now,
+        config_file=str(loaded.file) if loaded.file else None,
+        config_errors=tuple(vars(problem) for problem in loaded.errors),
+        config_broken=loaded.broken,
+    )

@@ -1,0 +1,84 @@
+"""Reads the command line and runs one command. Only argparse and the commands' own texts are loaded for `--help`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from memory_tencentdb_worker.cli import config, flush, inspect, lifecycle, log_view, search, status, trace, turns
+from memory_tencentdb_worker.cli.exits import DONE, WRONG_USE, CommandError
+from memory_tencentdb_worker.cli.output import prepare_streams, print_error
+
+DESCRIPTION = "Long-term memory for AI agents: look after its worker, look into what it knows."
+
+EPILOG = """\
+first steps:
+  memory-tencentdb start                       start the worker of this home
+  memory-tencentdb status                      is it well, how much does it know
+  memory-tencentdb search memories "coffee"    what it knows about coffee
+  memory-tencentdb why m_0123456789abcdef      the messages a memory rests on
+
+exit codes: 0 done, 1 wrong use, 2 not found or refused, 3 configuration error,
+            4 worker not reachable, 5 timed out, 6 degraded (status)
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, but wrong use ends with our exit code."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        print(f"{self.prog}: {message}\n  more: {self.prog} --help", file=sys.stderr)
+        raise SystemExit(WRONG_USE)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Returns the exit code. Every result goes to stdout, everything else to stderr."""
+    prepare_streams()
+    parser = build_parser()
+    args = parser.parse_args(argv)
+    if getattr(args, "command", None) is None:
+        parser.print_help()
+        return WRONG_USE
+    try:
+        return int(args.command(args))
+    except CommandError as error:
+        print_error(error)
+        return error.exit_code
+    except BrokenPipeError:  # the reader (head, less) has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except KeyboardInterrupt:
+        return 130
+
+
+def build_parser() -> Parser:
+    parser = Parser(
+        prog="memory-tencentdb",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    _add_places(parser, default=None)
+    parser.add_argument("--version", action="version", version=_version())
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
+    places = Parser(add_help=False, allow_abbrev=False)
+    _add_places(places, default=argparse.SUPPRESS)
+    for family in (lifecycle, status, log_view, turns, search, flush, inspect, trace, config):
+        family.add_commands(commands, places)
+    return parser
+
+
+def _add_places(parser: argparse.ArgumentParser, default: object) -> None:
+    parser.add_argument("--home", metavar="DIR", default=default, help="the home: configuration, logs, data")
+    parser.add_argument("--data-dir", metavar="DIR", default=default, help="the data directory, when it is elsewhere")
+
+
+def _version() -> str:
+    from memory_tencentdb.protocol import VERSION
+
+    return f"memory-tencentdb {VERSION}"

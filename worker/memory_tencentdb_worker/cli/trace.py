@@ -1,0 +1,60 @@
+"""`why` goes from any id down to the messages it rests on; `scene` shows one scene."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from memory_tencentdb.protocol import SCENE, WHY
+from memory_tencentdb_worker.cli.connect import find_worker
+from memory_tencentdb_worker.cli.exits import DONE
+from memory_tencentdb_worker.cli.family import add_command
+from memory_tencentdb_worker.cli.output import indented, plain, print_json
+
+if TYPE_CHECKING:
+    from memory_tencentdb_worker.cli.family import Commands
+
+
+def add_commands(commands: Commands, places: argparse.ArgumentParser) -> None:
+    why = add_command(
+        commands, places, "why", run_why,
+        purpose="show where a memory comes from, down to the messages", example="why m_0123456789abcdef",
+    )  # fmt: skip
+    why.add_argument("id", metavar="ID", help="an id shown anywhere: atom, message, scene name, persona")
+    scene = add_command(
+        commands, places, "scene", run_scene, purpose="show one scene in full", example="scene Work",
+    )  # fmt: skip
+    scene.add_argument("name", metavar="NAME", help="its file name, with or without .md")
+
+
+def run_why(args: argparse.Namespace) -> int:
+    answer = find_worker(args).client.get(WHY.format(id=quote(args.id, safe="")))
+    if args.json:
+        print_json({name: answer[name] for name in ("id", "layer", "text", "messages")})
+        return DONE
+    print(f"{plain(answer['id'])}  ({answer['layer']})")
+    print(indented(answer["text"], "  "))
+    messages = answer["messages"]
+    for number, message in enumerate(messages, 1):
+        _print_message(message, last=number == len(messages))
+    if not messages:
+        print("  rests on no stored message")
+    return DONE
+
+
+def run_scene(args: argparse.Namespace) -> int:
+    answer = find_worker(args).client.get(SCENE.format(name=quote(args.name, safe="")))
+    if args.json:
+        print_json(answer)
+        return DONE
+    print(plain(str(answer.get("content") or answer.get("text") or answer)))
+    return DONE
+
+
+def _print_message(message: dict[str, Any], *, last: bool) -> None:
+    branch, below = ("└─", "   ") if last else ("├─", "│  ")
+    proof = "hash ok" if message["hash_ok"] else "HASH DIFFERS"
+    print(f"  {branch} {message['id']}  {message['role']}, {message['at']}, "
+          f"session {plain(message['session_key'], keep_lines=False)}, {proof}")  # fmt: skip
+    print(indented(message["text"], f"  {below}   "))

@@ -1,0 +1,226 @@
+"""The life of the worker process: lock, socket, log, serve, and an end that is bounded in time."""
+
+from __future__ import annotations
+
+import faulthandler
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from memory_tencentdb.paths import private_dir, socket_path
+from memory_tencentdb.protocol import VERSION
+from memory_tencentdb_worker.config.settings import all_settings
+from memory_tencentdb_worker.errors import AlreadyRunning, ConfigError, SchemaTooNew, StoreCorrupt, StoreError
+from memory_tencentdb_worker.lock import WorkerLock
+from memory_tencentdb_worker.logs import WorkerLog
+from memory_tencentdb_worker.places import Places
+from memory_tencentdb_worker.socket_file import WorkerSocket, announce, withdraw
+
+if TYPE_CHECKING:
+    from memory_tencentdb_worker.app import Worker
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_IDLE_SECONDS = 1800.0
+
+STOP_LIMIT_SECONDS = 8.0
+"""After this a worker that was asked to stop ends hard. Nothing is lost: what was answered is in the store, and leases
+run out."""
+
+EXIT_CONFIGURATION = 3
+EXIT_FAILED = 1
+
+
+def run_worker(places: Places, *, await_hello_seconds: float = 0) -> int:
+    """Serves until a signal, a stop request or the idle limit; returns the exit code. Ends at once, with 0, when
+    another worker holds the data directory."""
+    os.umask(0o077)
+    faulthandler.enable()
+    try:
+        _refuse_unsafe(places)
+        _prepare_directories(places)
+        lock = WorkerLock(places.data_dir)
+    except AlreadyRunning as error:
+        print(f"{error}; it is left alone", file=sys.stderr)
+        return 0
+    except (ConfigError, OSError) as error:
+        return _failed(error, EXIT_CONFIGURATION)
+    with ExitStack() as ending:
+        ending.callback(lock.release)
+        try:
+            return _serve(places, await_hello_seconds, ending)
+        except (ConfigError, SchemaTooNew, StoreCorrupt) as error:
+            return _failed(error, EXIT_CONFIGURATION)
+        except (StoreError, OSError) as error:
+            return _failed(error, EXIT_FAILED)
+
+
+def _serve(places: Places, await_hello_seconds: float, ending: ExitStack) -> int:
+    """Listens first, so that callers wait in the socket's queue while the rest is being built."""
+    listening = WorkerSocket(socket_path(places.data_dir))
+    ending.callback(listening.close)
+    log = WorkerLog(places.logs, os.environ.get("MEMORY_TENCENTDB_LOG_LEVEL", "INFO"))
+    ending.callback(log.close)
+    log.add_secrets(_secrets(places))
+    _log_configuration(places)
+    stop = StopSwitch()
+    stop.take_signals()
+    if places.announced:
+        ending.callback(withdraw, announce(places.home, places.data_dir, listening.path))
+
+    from memory_tencentdb_worker.app import build_worker
+    from memory_tencentdb_worker.serving import Activity, IdleWatch, Listener
+
+    worker = build_worker(places, str(listening.path), _now, stop.stop, log.add_secrets)
+    ending.callback(worker.close)
+    begin = DelayedStart(worker.start, await_hello_seconds)
+    activity = Activity(worker.app, begin.now)
+    listener = Listener(activity, listening.socket)
+    stop.attach(listener.stop)
+    idle = IdleWatch(activity, worker.working, idle_seconds(os.environ), stop.stop)
+    ending.callback(idle.stop)
+    ending.callback(begin.cancel)
+    begin.arm()
+    idle.start()
+    logger.info("worker %s (pid %d) serves %s on %s", VERSION, os.getpid(), places.data_dir, listening.path)
+    listener.run()
+    stop.stop()
+    _wind_down(worker, begin)
+    return 0
+
+
+def _wind_down(worker: Worker, begin: DelayedStart) -> None:
+    begin.cancel()
+    worker.close()
+    logger.info("worker (pid %d) ends", os.getpid())
+
+
+class StopSwitch:
+    """Turned by whoever comes first: a signal, `/v1/stop`, the idle limit. Sets the clock for a hard end.
+
+    It takes no lock, because a signal may interrupt the very thread that is turning it.
+    """
+
+    def __init__(self) -> None:
+        self._turned = False
+        self._listener_stop: Callable[[], None] | None = None
+
+    def take_signals(self) -> None:
+        """For the main thread. SIGINT and SIGTERM stop; a closed terminal (SIGHUP) does too, except under nohup."""
+        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self._on_signal)
+
+    def attach(self, listener_stop: Callable[[], None]) -> None:
+        self._listener_stop = listener_stop
+        if self._turned:
+            listener_stop()
+
+    def stop(self) -> None:
+        if not self._turned:
+            self._turned = True
+            faulthandler.dump_traceback_later(STOP_LIMIT_SECONDS, exit=True)  # says on stderr where it hung
+        if self._listener_stop is not None:
+            self._listener_stop()
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        self.stop()
+
+
+class DelayedStart:
+    """Starts the pipeline once: at the first handshake, which may bring the host's model, or after some seconds."""
+
+    def __init__(self, start: Callable[[], None], wait_seconds: float) -> None:
+        self._start, self._wait_seconds = start, max(wait_seconds, 0.0)
+        self._go = threading.Event()
+        self._cancelled = False
+        self._thread = threading.Thread(target=self._wait, name="pipeline-start", daemon=True)
+
+    def arm(self) -> None:
+        self._thread.start()
+
+    def now(self) -> None:
+        self._go.set()
+
+    def cancel(self) -> None:
+        """After this the pipeline is started already or never will be. Safe to call twice."""
+        self._cancelled = True
+        self._go.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _wait(self) -> None:
+        self._go.wait(self._wait_seconds)
+        if not self._cancelled:
+            self._start()
+
+
+def idle_seconds(env: Mapping[str, str]) -> float:
+    """MEMORY_TENCENTDB_IDLE_SECONDS; a value that is no positive number is named in the log and not used."""
+    text = env.get("MEMORY_TENCENTDB_IDLE_SECONDS", "").strip()
+    if not text:
+        return DEFAULT_IDLE_SECONDS
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if 0 < seconds < float("inf"):
+        return seconds
+    logger.warning("MEMORY_TENCENTDB_IDLE_SECONDS must be a positive number; using %.0f", DEFAULT_IDLE_SECONDS)
+    return DEFAULT_IDLE_SECONDS
+
+
+def _refuse_unsafe(places: Places) -> None:
+    if places.loaded.fatal:
+        raise ConfigError("; ".join(places.loaded.fatal))
+    if places.loaded.config.server.port:
+        source = places.loaded.sources["server.port"]
+        raise ConfigError(
+            f"server.port is set ({source}), but this version listens on its Unix socket only: remove the setting"
+        )
+
+
+def _prepare_directories(places: Places) -> None:
+    """Raises OSError, or ConfigError naming path and user when the directory cannot be written."""
+    for folder in (places.home, places.data_dir):
+        try:
+            private_dir(folder)
+        except PermissionError as error:
+            reason = error.strerror or str(error)
+            raise ConfigError(f"{folder}: {reason} (this is user {_uid()}): choose another directory") from error
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise ConfigError(f"{folder} cannot be written by user {_uid()}: change its mode or choose another")
+
+
+def _secrets(places: Places) -> list[str]:
+    """Every secret of the configuration, for the log's mask."""
+    values = [setting.read(places.loaded.config) for setting in all_settings().values() if setting.secret]
+    return [value.get_secret_value() for value in values]
+
+
+def _log_configuration(places: Places) -> None:
+    logger.info("configuration: %s", places.loaded.file or "no file")
+    for problem in places.loaded.errors:
+        logger.warning("configuration: %s: %s; used: %s", problem.key, problem.problem, problem.used)
+
+
+def _failed(error: Exception, code: int) -> int:
+    logger.error("the worker cannot start: %s", error)
+    print(f"memory-tencentdb: the worker cannot start: {error}", file=sys.stderr)
+    return code
+
+
+def _uid() -> int:
+    return os.getuid() if sys.platform != "win32" else 0
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
