@@ -1,0 +1,1 @@
+"""Benchmarks: speed and quality claims live here, never in tests. `scripts/bench NAME` runs one."""
