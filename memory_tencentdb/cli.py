@@ -6,7 +6,7 @@ The host imports this file without the rest of the package.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import launch
 from .paths import home_under_hermes
@@ -15,26 +15,43 @@ if TYPE_CHECKING:
     import argparse
 
 EXIT_NOT_REACHABLE = 4
+WITHOUT_WORKER = frozenset({"run", "start", "stop", "restart", "logs"})
+"""Commands about the worker's life; for the others it is woken as it is by a session of the host."""
+START_SECONDS = 30
 
 
 def register_cli(subparser: argparse.ArgumentParser) -> None:
     """Takes all words as they are; `memory-tencentdb --help` explains them."""
     import argparse
 
-    subparser.epilog = "The commands are those of memory-tencentdb; try: status, search, inspect, why, doctor"
+    subparser.epilog = "The commands are those of memory-tencentdb; try: status, search, inspect, why, config"
     subparser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="COMMAND ...")
 
 
-def memory_tencentdb_command(args: Any) -> int:
-    """Runs the command; returns its exit code."""
+def memory_tencentdb_command(args: Any) -> NoReturn:
+    """Runs the command and ends this process with its exit code: the host does not look at a returned one."""
     import subprocess
 
     words = list(getattr(args, "arguments", None) or ["--help"])
     command = launch.command_line()
     if command is None:
-        sys.stderr.write("memory_tencentdb: no worker is installed: run install.sh\n")
-        return EXIT_NOT_REACHABLE
+        sys.stderr.write(f"memory_tencentdb: no worker is installed: {launch.how_to_install()}\n")
+        raise SystemExit(EXIT_NOT_REACHABLE)
+    environment = launch.worker_environment()
     if not words[0].startswith("-") and not any(word.partition("=")[0] in ("--home", "--data-dir") for word in words):
-        words += ["--home", str(home_under_hermes())]
-    finished = subprocess.run([*command, *words], env=launch.worker_environment(), check=False)  # noqa: S603 - no shell
-    return finished.returncode
+        home = ["--home", str(home_under_hermes())]
+        words += home
+        if words[0] not in WITHOUT_WORKER and words[:2] not in (["config", "show"], ["config", "set"]):
+            _wake([*command, "start", *home], environment)
+    finished = subprocess.run([*command, *words], env=environment, check=False)  # noqa: S603 - no shell
+    raise SystemExit(finished.returncode)
+
+
+def _wake(line: list[str], environment: dict[str, str]) -> None:
+    """Where it does not start, the command that is run next says why."""
+    import subprocess
+
+    try:
+        subprocess.run(line, env=environment, check=False, capture_output=True, timeout=START_SECONDS)  # noqa: S603
+    except subprocess.TimeoutExpired:
+        sys.stderr.write("memory_tencentdb: the worker is slow to start\n")

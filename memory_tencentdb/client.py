@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import faults
 from .errors import RequestRefused, WorkerSilent, WorkerStranger, WorkerTrouble, WorkerUnreachable
 
 if TYPE_CHECKING:
@@ -52,6 +53,16 @@ def open_socket(path: Path, seconds: float) -> tuple[socket.socket, str]:
     return link, token
 
 
+def listens(path: Path, seconds: float) -> bool:
+    """Whether somebody takes connections there, however busy or frozen."""
+    try:
+        link, _ = open_socket(path, seconds)
+    except (OSError, ValueError):
+        return False
+    link.close()
+    return True
+
+
 class _TimedReader(io.RawIOBase):
     """Reads from a socket, each time with what is left of the deadline."""
 
@@ -78,6 +89,7 @@ class Connection:
         self._deadline = deadline
         self._arm()
         self._link.sendall(self._head(method, route, len(body)) + body)
+        faults.reach("client.sent")
         response = HTTPResponse(self, method=method)  # type: ignore[arg-type] # it only calls makefile
         response.begin()
         return response, response.read()

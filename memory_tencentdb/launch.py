@@ -15,12 +15,16 @@ if TYPE_CHECKING:
 WORKER_MODULE = "memory_tencentdb_worker"
 OUTPUT_LOG = "worker.out.log"
 OUTPUT_LOG_BYTES = 1024 * 1024
-TAIL_BYTES = 2048
+WORKER_LOG = "worker.log"
+TAIL_BYTES = 4096
+TAIL_LINES = 5
+LINE_CHARS = 500
 AWAIT_HELLO_SECONDS = 60
 DROPPED_VARIABLES = ("PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT", "__PYVENV_LAUNCHER__", "VIRTUAL_ENV")
 """They describe the host's interpreter and would mislead the worker's own."""
 
 _children: list[subprocess.Popen[bytes]] = []
+_exit_codes: dict[int, int] = {}
 # Children belong to the process, whichever provider instance started them: they are collected here when they end, so
 # that none stays behind as a zombie.
 
@@ -62,6 +66,12 @@ def find_interpreter() -> str | None:
     return str(Path(sys.executable).absolute()) if found else None
 
 
+def how_to_install() -> str:
+    """What a person without a worker has to do."""
+    installer = Path(__file__).resolve().parents[1] / "install.sh"
+    return f"run '{installer}'" if installer.is_file() else "run install.sh of its repository"
+
+
 def log_dir(home: Path) -> Path:
     explicit = os.environ.get("MEMORY_TENCENTDB_LOG_DIR")
     return private_dir(Path(explicit).expanduser().absolute() if explicit else home / "logs")
@@ -101,7 +111,24 @@ def spawn_worker(home: Path, command: list[str]) -> subprocess.Popen[bytes]:
 
 def collect_children() -> None:
     """Takes leave of ended children of this process."""
-    _children[:] = [child for child in _children if child.poll() is None]
+    _exit_codes.update((child.pid, child.returncode) for child in _children if child.poll() is not None)
+    _children[:] = [child for child in _children if child.returncode is None]
+
+
+def exit_code_of(pid: int) -> int | None:
+    """How a worker ended that this process had started; None when that is not known. Negative: by this signal."""
+    collect_children()
+    return _exit_codes.get(pid)
+
+
+def describe_exit(exit_code: int | None) -> str:
+    import signal
+
+    if exit_code is None:
+        return "the worker ended without leave: it was killed, or it crashed"
+    if exit_code >= 0:
+        return f"the worker ended with exit code {exit_code}"
+    return f"the worker was ended by {signal.Signals(-exit_code).name}"
 
 
 def output_size(home: Path) -> int:
@@ -112,16 +139,34 @@ def output_size(home: Path) -> int:
         return 0
 
 
-def last_words(home: Path, since: int) -> str:
-    """The last line a worker wrote after `since`: usually why it ended."""
+def last_lines(home: Path, since: int) -> list[str]:
+    """What a worker said after `since`, its last lines: usually why it ended. Of one that said nothing, what its log
+    holds; [] when there is nothing."""
+    return _tail(log_dir(home) / OUTPUT_LOG, since) or log_lines(home)
+
+
+def log_lines(home: Path) -> list[str]:
+    """The last lines of the worker's log, [] when there is none."""
+    return _tail(log_dir(home) / WORKER_LOG, 0)
+
+
+def settings_changed_at(home: Path) -> float:
+    """When a configuration file of this home was last written, 0 when there is none."""
+    explicit = os.environ.get("TDAI_GATEWAY_CONFIG")
+    files = [Path(explicit).expanduser()] if explicit else []
+    files += [path for pattern in ("config.*", "tdai-gateway.*") for path in home.glob(pattern)]
+    return max((path.stat().st_mtime for path in files if path.is_file()), default=0.0)
+
+
+def _tail(path: Path, since: int) -> list[str]:
     try:
-        with (log_dir(home) / OUTPUT_LOG).open("rb") as file:
+        with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(min(since, size), size - TAIL_BYTES))
-            lines = [line.strip() for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
+            text = file.read().decode("utf-8", "replace")
     except OSError:
-        return ""
-    return lines[-1][:500] if lines else ""
+        return []
+    return [line.strip()[:LINE_CHARS] for line in text.splitlines() if line.strip()][-TAIL_LINES:]
 
 
 def _rotate(log: Path) -> None:

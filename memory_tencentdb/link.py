@@ -19,7 +19,8 @@ from .errors import (
     WorkerUnreachable,
 )
 from .outbox import NOT_ACCEPTED, Outbox
-from .supervisor import EXIT_CONFIGURATION, Supervisor
+from .starts import EXIT_CONFIGURATION
+from .supervisor import Supervisor
 
 if TYPE_CHECKING:
     from .wire import HostModel
@@ -28,14 +29,16 @@ logger = logging.getLogger(__name__)
 
 WATCH_SECONDS = 10.0
 IDLE_SECONDS = 60.0
-GIVE_UP_SECONDS = 600.0
-"""Nobody tells a provider of the API server that it is no longer needed (hermes-host.md 0.7): its thread ends by
-itself, with an idle outbox after a minute and with a full one after ten; the next call starts it again."""
+"""Nobody tells a provider of the API server that it is no longer needed: its thread ends by itself
+when it was not used for so long, whatever still waits in the outbox; the next call starts it again, and the worker
+takes over what nobody delivers."""
 QUIET_SECONDS = 5.0
 """After a failed attempt to connect nobody waits for another one during this time."""
-DELIVER_SECONDS = 0.5
-"""A capture takes milliseconds; one that takes longer goes to the outbox, and the turn id makes that harmless."""
-REPLAY_SECONDS = 5.0
+DELIVER_SECONDS = 0.1
+"""A capture takes milliseconds. One that takes longer goes to the outbox too, which the turn id makes harmless; the
+thread finds out whether the worker is slow or frozen, and nobody waits for that (trap B111)."""
+LAST_RESORT_SECONDS = 2.0
+REPLAY_SECONDS = 2.0
 RETRY_LEAVES_SECONDS = 0.05
 
 UNKNOWN, CONNECTING, READY, AWAY = "unknown", "connecting", "ready", "away"
@@ -51,15 +54,20 @@ class Link:
         stopping: threading.Event,
         find_model: Callable[[], HostModel | None],
         breaker: Breaker | None = None,
+        *,
+        idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         self.outbox = outbox
         self.breaker = breaker or Breaker()
         self._supervisor, self._stopping, self._find_model = supervisor, stopping, find_model
+        self._idle_seconds = idle_seconds
         self._changed = threading.Condition()
         self._woken = threading.Event()
         self._thread: threading.Thread | None = None
         self._state, self._reason = UNKNOWN, ""
         self._failed_at: float | None = None
+        self._suspected = False  # of being frozen: looked into at once, whatever the pause between two attempts
+        self._looked_at = -QUIET_SECONDS
         self._misconfigured = False  # the worker has refused to start: only a person can help, who then starts it
 
     @property
@@ -131,12 +139,12 @@ class Link:
         Raises OutboxFull when neither takes it.
         """
         may_go = self.is_ready and not self.breaker.is_open and not self.outbox.pending()
-        if may_go and self._deliver_now(route, body, line_id):
+        if may_go and self._deliver_now(route, body, line_id, DELIVER_SECONDS):
             return
         try:
             self.outbox.append(line_id, route, body, now)
         except OutboxFull:
-            if not self._deliver_now(route, body, line_id):
+            if not self._deliver_now(route, body, line_id, LAST_RESORT_SECONDS):
                 raise
         finally:
             self.wake()
@@ -148,14 +156,16 @@ class Link:
             return
         self._replay(lambda: time.monotonic() < until)
 
-    def _deliver_now(self, route: str, body: dict[str, Any], line_id: str) -> bool:
+    def _deliver_now(self, route: str, body: dict[str, Any], line_id: str, seconds: float) -> bool:
         """True when the worker has it, or has refused it for good and it was set aside."""
         try:
-            self._supervisor.client.post(route, body, DELIVER_SECONDS)
+            self._supervisor.client.post(route, body, seconds)
         except RequestRefused as error:
             if error.status in NOT_ACCEPTED:
                 return False
             self.outbox.set_aside(line_id, route, body, str(error))
+        except WorkerSilent:
+            return False
         except (WorkerUnreachable, WorkerTrouble) as error:
             self.breaker.fail()
             self._lose(error)
@@ -185,6 +195,9 @@ class Link:
         with self._changed:
             if isinstance(error, WorkerSilent):
                 self._set(AWAY, str(error))
+                self._suspected = time.monotonic() - self._looked_at > QUIET_SECONDS
+                if threading.current_thread() is not self._thread:
+                    self.wake()
             elif isinstance(error, WorkerUnreachable) and self._state == READY:
                 self._set(UNKNOWN, "")
                 return True
@@ -194,6 +207,7 @@ class Link:
         with self._changed:
             self._state, self._reason = state, reason
             self._failed_at = time.monotonic() if state == AWAY else None
+            self._suspected &= state != READY  # a request that gave up while the worker was being replaced is old news
             self._changed.notify_all()
 
     def _is_settled(self) -> bool:
@@ -206,42 +220,50 @@ class Link:
     # ------------------------------------------------------------------------------------------------ the thread
 
     def _run(self) -> None:
-        idle_since = busy_since = time.monotonic()
+        used_at = time.monotonic()
         while not self._stopping.is_set():
             if self._woken.is_set():
-                busy_since = time.monotonic()
+                used_at = time.monotonic()
             self._woken.clear()
             try:
-                waiting = self._tend()
+                self._tend()
             except Exception:  # top of a thread: it must go on, and say what happened
                 logger.exception("memory_tencentdb: the connection to the worker failed unexpectedly")
                 self._set(AWAY, "internal error, see the log")
-                waiting = True
-            now = time.monotonic()
-            idle_since = now if waiting else idle_since
-            if (now - idle_since > IDLE_SECONDS or now - busy_since > GIVE_UP_SECONDS) and self._end_thread():
+            if time.monotonic() - used_at > self._idle_seconds and self._end_thread():
                 return
-            self._woken.wait(WATCH_SECONDS)
+            if not self._suspected:
+                self._woken.wait(min(WATCH_SECONDS, self._idle_seconds))
 
     def _end_thread(self) -> bool:
         with self._changed:
             if self._woken.is_set():
                 return False
             self._thread = None
-            return True
+        self._supervisor.client.close()  # a provider that nobody uses keeps no descriptor open
+        return True
 
-    def _tend(self) -> bool:
-        """Connects and replays; says whether turns still wait."""
-        if not self.is_ready and not self._is_quiet():
+    def _tend(self) -> None:
+        """Connects and replays; in good times it provides for bad ones."""
+        if not self.is_ready and (self._suspected or not self._is_quiet()):
             self._connect()
-        waiting = self.outbox.pending() > 0
-        if waiting and self.is_ready:
+        if self.is_ready and self.outbox.pending():
             self._replay(lambda: not self._stopping.is_set())
-            waiting = self.outbox.pending() > 0
-        return waiting
+        elif self.is_ready:
+            self._hold_reserve()
+
+    def _hold_reserve(self) -> None:
+        try:
+            self.outbox.hold_reserve()
+        except OSError as error:
+            logger.debug("memory_tencentdb: no space can be reserved for waiting turns: %s", error)
 
     def _connect(self) -> None:
-        self._set(CONNECTING, "")
+        """While a silent worker is looked into, nobody waits: that takes seconds."""
+        with self._changed:
+            suspected, self._suspected = self._suspected, False
+            if not suspected:
+                self._set(CONNECTING, "")
         try:
             self._supervisor.connect(self._find_model(), may_start=not self._misconfigured)
         except ProviderError as error:
@@ -253,6 +275,8 @@ class Link:
             self._misconfigured = False
             self.breaker.succeed()
             self._set(READY, "")
+        if suspected:
+            self._looked_at = time.monotonic()
 
     def _replay(self, go_on: Callable[[], bool]) -> None:
         try:

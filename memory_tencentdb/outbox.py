@@ -8,6 +8,7 @@ in `refused.jsonl` with the reason. Any process may replay; the ids in the bodie
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -17,10 +18,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from . import faults
 from .client import encode
 from .errors import OutboxFull, RequestRefused, WorkerTrouble
 from .locks import LockFile, lock
 from .paths import private_dir
+from .reserve import Reserve
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +38,8 @@ MAX_SERVER_ERRORS = 5
 NOT_ACCEPTED = frozenset({401, 403, 429})
 """Refusals of the caller, not of the line: the replay stops and the line stays."""
 
+DISK_FULL = frozenset({errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)})
+
 Send = Callable[[str, dict[str, Any]], None]
 
 
@@ -44,9 +49,12 @@ class _Fill(NamedTuple):
 
 
 class Outbox:
-    """`replay` may run in one thread while others append; two processes exclude each other by kernel locks."""
+    """`replay` may run in one thread while others append; two processes exclude each other by kernel locks.
 
-    def __init__(self, directory: Path, *, nonce: str, created_ms: int) -> None:
+    `nonce` and `created_ms` name the segment of one that appends.
+    """
+
+    def __init__(self, directory: Path, *, nonce: str = "reader", created_ms: int = 0) -> None:
         self._directory = directory
         self._segment = directory / f"{created_ms:013d}-{os.getpid()}-{nonce}.jsonl"
         self._max_turns = _limit("MEMORY_TENCENTDB_OUTBOX_MAX_TURNS", MAX_TURNS)
@@ -54,19 +62,25 @@ class Outbox:
         self._line_counts: dict[str, tuple[int, int]] = {}
         self._server_errors: dict[str, int] = {}
         self._warned = False
+        self._reserve = Reserve(directory / ".reserve")
 
     def append(self, line_id: str, route: str, body: dict[str, Any], now: int) -> None:
         """Durable when it returns. Raises OutboxFull when the line cannot be kept, whatever the reason."""
         data = _encode_line({"id": line_id, "route": route, "at": now, "body": body})
         try:
-            private_dir(self._directory)
-            self._check_room(len(data))
-            with _locked(self._segment, os.O_RDWR | os.O_CREAT) as descriptor:
-                is_new = _append(descriptor, data)
-            if is_new:
-                _sync_directory(self._directory)
+            try:
+                self._write(data)
+            except OSError as error:
+                if error.errno not in DISK_FULL or not self._reserve.give_up():
+                    raise
+                self._write(data)
         except OSError as error:
             raise OutboxFull(f"the outbox {self._directory} cannot be written: {error}") from error
+
+    def hold_reserve(self) -> None:
+        """In good times: keeps some space for the day on which the disk is full. Raises OSError."""
+        private_dir(self._directory)
+        self._reserve.hold()
 
     def pending(self) -> int:
         """Lines that wait for delivery, those of other processes included."""
@@ -84,6 +98,7 @@ class Outbox:
         if not guard.acquire():
             return 0
         with guard:
+            self._drop_litter()
             return sum(self._replay_segment(path, send, go_on) for path in self._segments())
 
     def set_aside(self, line_id: str, route: str, body: dict[str, Any], reason: str) -> None:
@@ -100,6 +115,16 @@ class Outbox:
         with _locked(self._directory / REFUSED, os.O_RDWR | os.O_CREAT) as descriptor:
             _append(descriptor, data)
 
+    def _write(self, data: bytes) -> None:
+        faults.reach("outbox.before_append")
+        private_dir(self._directory)
+        self._check_room(len(data))
+        with _locked(self._segment, os.O_RDWR | os.O_CREAT) as descriptor:
+            is_new = _append(descriptor, data)
+        if is_new:
+            _sync_directory(self._directory)
+        faults.reach("outbox.after_append")
+
     def _replay_segment(self, path: Path, send: Send, go_on: Callable[[], bool]) -> int:
         delivered = 0
         done = _read_done(path)
@@ -109,6 +134,7 @@ class Outbox:
                 if not go_on():
                     return delivered
                 self._deliver(path, done.turns, raw, send)
+                faults.reach("outbox.delivered")
                 done = _Fill(done.turns + 1, done.size_bytes + len(raw))
                 _write_done(path, done)
                 delivered += 1
@@ -150,12 +176,20 @@ class Outbox:
                     if rest.endswith(b"\n"):
                         return False
                     self.refuse(rest.decode("utf-8", "replace"), "the line was torn by a crash")
+                faults.reach("outbox.emptied")
+                # The mark goes first: left behind alone, it would hide the lines of a new segment of this name.
+                _done_path(path).unlink(missing_ok=True)
+                faults.reach("outbox.unmarked")
                 path.unlink()
         except FileNotFoundError:
             pass
-        _done_path(path).unlink(missing_ok=True)
         self._line_counts.pop(path.name, None)
         return True
+
+    def _drop_litter(self) -> None:
+        """Marks that a killed process had not finished. Only the holder of the replay lock writes any."""
+        for path in self._directory.glob("*.tmp"):
+            path.unlink(missing_ok=True)
 
     def _check_room(self, size_bytes: int) -> None:
         fill = self._fill()
@@ -225,6 +259,7 @@ def _append(descriptor: int, data: bytes) -> bool:
         view = memoryview(data)
         while view:
             view = view[os.write(descriptor, view) :]
+        faults.reach("outbox.before_sync")
         os.fsync(descriptor)
     except OSError:
         os.ftruncate(descriptor, size)

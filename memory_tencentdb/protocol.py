@@ -30,3 +30,7 @@ SCENE = "/v1/scene/{name}"
 REBUILD = "/v1/rebuild"
 STOP = "/v1/stop"
 PARKED = "/v1/parked"
+CHECK = "/v1/check/{part}"
+
+BAD_STATES = frozenset({"degraded", "paused", "broken"})
+"""States of the worker that a host and its model are told of; a worker that lags catches up by itself."""

@@ -18,10 +18,10 @@ from typing import Any, ParamSpec, TypeVar
 from . import launch, turns
 from .errors import OutboxFull, ProviderError
 from .host_model import find_host_model
-from .link import Link
+from .link import IDLE_SECONDS, Link
 from .outbox import Outbox
 from .paths import default_data_dir, hermes_home, home_under_hermes
-from .protocol import CAPTURE, MEMORY_WRITE, RECALL, SESSION_END, STATUS
+from .protocol import BAD_STATES, CAPTURE, MEMORY_WRITE, RECALL, SESSION_END, STATUS
 from .session import Session
 from .supervisor import Supervisor
 from .tools import SCHEMAS, Tools
@@ -46,7 +46,6 @@ HINT_SECONDS = 0.5
 STOP_SECONDS = 2.0
 DRAIN_SECONDS = 1.0
 DEADLINE_MARGIN_MS = 100
-BAD_STATES = frozenset({"degraded", "paused", "broken"})
 WRITE_ACTIONS = frozenset({"add", "replace", "remove"})
 SEALING_REASONS = frozenset({"", "new_session", "reset", "resume", "branch", "compression"})
 
@@ -79,6 +78,8 @@ class TencentDBMemoryProvider(MemoryProvider):  # type: ignore[misc] # the host 
     """One instance per agent of the host. Before `initialize` it only knows its name, tools and settings."""
 
     recall_seconds = RECALL_SECONDS
+    idle_seconds = IDLE_SECONDS
+    """After so long without use the provider's thread ends; the next call starts it again."""
 
     def __init__(self) -> None:
         self._nonce = os.urandom(6).hex()
@@ -107,7 +108,7 @@ class TencentDBMemoryProvider(MemoryProvider):  # type: ignore[misc] # the host 
     def unavailable_reason(self) -> str:
         if self.is_available():
             return ""
-        return "the memory worker is not installed: run install.sh, or set MEMORY_TENCENTDB_WORKER_CMD"
+        return f"the memory worker is not installed: {launch.how_to_install()}, or set MEMORY_TENCENTDB_WORKER_CMD"
 
     @boundary(None)
     def initialize(self, session_id: str = "", **kwargs: Any) -> None:
@@ -119,7 +120,8 @@ class TencentDBMemoryProvider(MemoryProvider):  # type: ignore[misc] # the host 
         self._session = Session(str(session_id or ""), kwargs)
         self._stopping = threading.Event()
         outbox = Outbox(home / "outbox", nonce=self._nonce, created_ms=_now())
-        self._link = Link(Supervisor(home, self._stopping), outbox, self._stopping, find_host_model)
+        supervisor = Supervisor(home, self._stopping)
+        self._link = Link(supervisor, outbox, self._stopping, find_host_model, idle_seconds=self.idle_seconds)
         self._link.wake()
 
     @boundary(None)
@@ -293,8 +295,8 @@ class TencentDBMemoryProvider(MemoryProvider):  # type: ignore[misc] # the host 
     def get_status_config(self, config: Any = None) -> dict[str, Any]:
         home = home_under_hermes()
         shown = {"home": str(home), "data": str(Supervisor(home, self._stopping).data_dir())}
-        shown["worker"] = " ".join(launch.run_command() or ["not installed"])
-        waiting = Outbox(home / "outbox", nonce=self._nonce, created_ms=0).pending()
+        shown["worker"] = " ".join(launch.run_command() or ["not installed:", launch.how_to_install()])
+        waiting = Outbox(home / "outbox").pending()
         return (dict(config) if isinstance(config, dict) else {}) | shown | {"turns in the outbox": waiting}
 
     @boundary([])  # type: ignore[arg-type]
@@ -336,6 +338,7 @@ class TencentDBMemoryProvider(MemoryProvider):  # type: ignore[misc] # the host 
             reason = link.reason or "its worker has not answered yet"
         elif answer.get("state") in BAD_STATES:
             reason = self._first_reason(str(answer["state"]))
+            self._warn_once(reason)
         else:
             return ""
         return f"Long-term memory is degraded: {' '.join(reason.split())[:300]}. New turns are kept."

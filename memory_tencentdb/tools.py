@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .errors import ProviderError, RequestRefused
-from .protocol import SEARCH_CONVERSATIONS, SEARCH_MEMORIES
+from .protocol import BAD_STATES, SEARCH_CONVERSATIONS, SEARCH_MEMORIES
 
 MEMORY_SEARCH = "memory_tencentdb_memory_search"
 CONVERSATION_SEARCH = "memory_tencentdb_conversation_search"
@@ -101,7 +101,10 @@ class Tools:
             return _error(f"The search was refused: {error.message}")
         except ProviderError:
             return _error(UNAVAILABLE)
-        return json.dumps({key: answer.get(key) for key in ("results", "total", "strategy")}, ensure_ascii=False)
+        shown = {key: answer.get(key) for key in ("results", "total", "strategy")}
+        if answer.get("state") in BAD_STATES:
+            shown["state"] = answer["state"]  # what was said lately may be missing
+        return json.dumps(shown, ensure_ascii=False)
 
     def _spend_call(self) -> bool:
         with self._lock:

@@ -1,4 +1,8 @@
-"""`hermes memory setup memory_tencentdb`: which model reads the conversations, then a check that the worker starts."""
+"""`hermes memory setup memory_tencentdb`: which model reads the conversations, then proof that it does.
+
+Settings are changed by the worker's own `config set`, the host's configuration by the installer's editor: one way each,
+so that comments, form and backups are kept whoever changes something.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,11 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from . import launch
 from .errors import ProviderError
-from .paths import home_under_hermes, private_dir
+from .host_model import find_host_model
+from .paths import home_under_hermes
+from .protocol import CHECK
 from .supervisor import Supervisor
 
 FIELDS: tuple[dict[str, Any], ...] = (
@@ -23,16 +30,20 @@ FIELDS: tuple[dict[str, Any], ...] = (
         "env_var": "TDAI_LLM_API_KEY",
     },
 )
-_SETTING_OF = {"llm_base_url": "baseUrl", "llm_model": "model"}
+_SETTING_OF = {"llm_base_url": "llm.baseUrl", "llm_model": "llm.model"}
+_KEY_VARIABLE = "TDAI_LLM_API_KEY"
+
+COMMAND_SECONDS = 60
+CHECK_SECONDS = 120.0
+"""The first question to a model also loads the lane."""
 
 INTRODUCTION = """
   memory_tencentdb keeps what is said on this machine, and finds it again.
 
-  To turn conversations into memories it needs a language model:
+  Who turns conversations into memories?
     1  the model this Hermes uses (nothing to set up)
-    2  a model of its own: any OpenAI-compatible endpoint
-    3  none for now: the offline mode keeps every word, and finds facts with rules
-       (choose 3 and the host's model is still used when there is one)
+    2  another model: any OpenAI-compatible endpoint
+    3  no model at all, not this Hermes' either: every word is kept, facts are found with rules
 """
 
 
@@ -40,73 +51,135 @@ def run_wizard(hermes_home: str, config: dict[str, Any]) -> None:
     """Asks only when a person is there to answer; activates the provider in the host's configuration either way."""
     home = home_under_hermes(hermes_home)
     print(INTRODUCTION)
-    if sys.stdin.isatty() and _ask("Which one?", "1") == "2":
-        _set_up_model(home, Path(hermes_home))
-    _activate(config)
+    changed = False
+    if sys.stdin.isatty():
+        try:
+            changed = _choose_model(_ask("Which one?", "1"), home, Path(hermes_home))
+        except ProviderError as error:
+            print(f"  {error}")
+    _activate(config, Path(hermes_home))
+    if changed:  # a running worker has read the former settings
+        _run_quietly(home, "stop")
     _check_worker(home)
 
 
 def save_values(values: dict[str, Any], home: Path) -> None:
-    """Merges the picker's values into `config.json` of the home. Raises ProviderError when the settings are in YAML,
-    which is left to the person who wrote it."""
-    settings = {_SETTING_OF[key]: str(value) for key, value in values.items() if key in _SETTING_OF and value}
-    if not settings:
-        return
-    for name in ("config.yaml", "config.yml"):
-        if (home / name).exists():
-            raise ProviderError(f"{home / name} exists: set llm: {json.dumps(settings)} there")
-    path = private_dir(home) / "config.json"
-    stored = _read_json(path)
-    section = stored.get("llm")
-    stored["llm"] = (section if isinstance(section, dict) else {}) | settings
-    _write_private(path, json.dumps(stored, ensure_ascii=False, indent=2) + "\n")
+    """Writes the picker's values into the configuration file of the home. Raises ProviderError when they are refused,
+    or the file cannot be read: it is then left as it is."""
+    _set(home, {_SETTING_OF[key]: str(value) for key, value in values.items() if key in _SETTING_OF and value})
 
 
-def _set_up_model(home: Path, hermes_home: Path) -> None:
-    values = {"llm_base_url": _ask("Base URL", "https://api.openai.com/v1"), "llm_model": _ask("Model", "gpt-4o-mini")}
-    try:
-        save_values(values, home)
-    except ProviderError as error:
-        print(f"  {error}")
-    key = _ask_secret("API key (empty: none)")
+def _choose_model(choice: str, home: Path, hermes_home: Path) -> bool:
+    """Whether something was changed. Raises ProviderError."""
+    if choice == "3":
+        return _set(home, {"llm.offline": "true"})
+    if choice != "2":
+        return _set(home, {"llm.offline": "false", "llm.model": "", "llm.baseUrl": ""})
+    base_url, model = _ask("Base URL", "https://api.openai.com/v1"), _ask("Model", "gpt-4o-mini")
+    key = _ask_secret("API key (empty: none, or the one that is set already)")
     if key:
         _write_env(hermes_home, key)
+    return _set(home, {"llm.offline": "false", "llm.model": model, "llm.baseUrl": base_url}) or bool(key)
+
+
+def _set(home: Path, wanted: dict[str, str]) -> bool:
+    """Writes what differs from what is in force; whether there was any. Raises ProviderError."""
+    if not wanted:
+        return False
+    known = json.loads(_run(home, "config", "show", "--json"))
+    differing = {key: value for key, value in wanted.items() if _in_force(known, key) != value}
+    for key, value in differing.items():
+        _run(home, "config", "set", key, value)
+        print(f"  {key} is now {value or 'empty'}.")
+    return bool(differing)
+
+
+def _in_force(known: dict[str, Any], key: str) -> str:
+    node: Any = known
+    for part in key.split("."):
+        node = node[part]
+    return json.dumps(node["value"]) if isinstance(node["value"], bool) else str(node["value"])
+
+
+def _run(home: Path, *words: str) -> str:
+    """What the worker's command prints. Raises ProviderError with its complaint."""
+    command = launch.command_line()
+    if command is None:
+        raise ProviderError(f"no worker is installed: {launch.how_to_install()}")
+    return _output([*command, *words, "--home", str(home)])
+
+
+def _run_quietly(home: Path, *words: str) -> None:
+    try:
+        _run(home, *words)
+    except ProviderError as error:
+        print(f"  {error}")
+
+
+def _output(line: list[str]) -> str:
+    import subprocess
+
+    try:
+        done = subprocess.run(  # noqa: S603 - our own command, no shell
+            line, env=launch.worker_environment(), capture_output=True, encoding="utf-8", errors="replace",
+            timeout=COMMAND_SECONDS, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ProviderError(f"the worker's command cannot be run: {error}") from error
+    if done.returncode:
+        raise ProviderError(done.stderr.strip() or f"the worker's command ended with {done.returncode}")
+    return done.stdout
 
 
 def _write_env(hermes_home: Path, key: str) -> None:
-    """The key goes where the host keeps its secrets."""
+    """The key goes where the host keeps its secrets, and to the worker that is about to be started."""
+    os.environ[_KEY_VARIABLE] = key
     try:
         from hermes_cli.config import save_env_value
     except ImportError:
-        print(f"  Put this line into {hermes_home / '.env'} yourself: TDAI_LLM_API_KEY=...")
+        print(f"  Put this line into {hermes_home / '.env'} yourself: {_KEY_VARIABLE}=...")
         return
-    save_env_value("TDAI_LLM_API_KEY", key)
+    save_env_value(_KEY_VARIABLE, key)
+    print(f"  The key is kept in {hermes_home / '.env'}.")
 
 
-def _activate(config: dict[str, Any]) -> None:
-    if not isinstance(config.get("memory"), dict):
-        config["memory"] = {}
-    config["memory"]["provider"] = "memory_tencentdb"
+def _activate(config: dict[str, Any], hermes_home: Path) -> None:
+    memory = config.get("memory")
+    config["memory"] = {**(memory if isinstance(memory, dict) else {}), "provider": "memory_tencentdb"}
+    interpreter = launch.find_interpreter()
+    if interpreter is None:
+        print(f"  No worker is installed: {launch.how_to_install()} --enable")
+        return
+    editor = [interpreter, "-m", "memory_tencentdb_worker.shipping.hermes_config", "enable"]
     try:
-        from hermes_cli.config import save_config
-    except ImportError:
-        print("  Set memory.provider to memory_tencentdb in the host's config.yaml.")
-        return
-    save_config(config)
-    print("  memory.provider is now memory_tencentdb.")
+        print(f"  {_output([*editor, str(hermes_home / 'config.yaml')]).strip()}")
+    except ProviderError as error:
+        print(f"  {error}\n  Set memory.provider to memory_tencentdb there yourself.")
 
 
 def _check_worker(home: Path) -> None:
     supervisor = Supervisor(home, threading.Event())
     try:
-        hello = supervisor.connect(None)
+        hello = supervisor.connect(find_host_model())
+        print(f"  The worker runs (version {hello.version}, data in {hello.data_dir}).")
+        for part in ("llm", "embedding"):
+            print(f"  {_answer_of(supervisor, part)}")
+        print("  Start a new session.\n")
     except ProviderError as error:
-        print(f"  The worker does not start yet: {error}")
+        print(f"  The worker does not do its work yet: {error}")
         print(f"  Details are in {home / 'logs'}; turns are kept in the meantime.\n")
-    else:
-        print(f"  The worker runs (version {hello.version}, data in {hello.data_dir}). Start a new session.\n")
     finally:
         supervisor.client.close()
+
+
+def _answer_of(supervisor: Supervisor, part: str) -> str:
+    """Asked once, so that a wrong key or address is seen now and not in a day. Raises ProviderError."""
+    answer = supervisor.client.post(CHECK.format(part=part), {}, CHECK_SECONDS)
+    if not answer.get("asked"):
+        return "No model is used: facts are found with rules." if part == "llm" else "Search is by words (no embedder)."
+    name = f"{'Model' if part == 'llm' else 'Embedder'} {answer.get('model')}"
+    where = f" at {answer['endpoint']}" if answer.get("endpoint") else ""
+    return f"{name}{where} answers." if answer.get("answers") else f"{name}{where} does NOT answer: {answer['error']}"
 
 
 def _ask(question: str, default: str) -> str:
@@ -123,26 +196,3 @@ def _ask_secret(question: str) -> str:
         return getpass.getpass(f"  {question}: ").strip()
     except EOFError:
         return ""
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    """The stored settings. Raises ProviderError rather than overwrite a file that cannot be read."""
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise ProviderError(f"{path} cannot be read and is left as it is: {error}") from error
-    if not isinstance(stored, dict):
-        raise ProviderError(f"{path} does not hold a JSON object and is left as it is")
-    return stored
-
-
-def _write_private(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)

@@ -151,6 +151,7 @@ class SearchResponse:
     total: int
     strategy: str
     items: list[Item]
+    state: str = ""  # of the worker, as in `status`
 
 
 @dataclass
@@ -192,6 +193,7 @@ class FlushRequest:
     user_id: str | None = None
     wait_seconds: float = 0
     parked: bool = False
+    ask_again: bool = True  # an endpoint that is being left alone is asked once now
 
 
 @dataclass
@@ -200,6 +202,7 @@ class FlushResponse:
     jobs_done: int
     jobs_parked: int
     waited_seconds: float
+    reasons: list[dict[str, Any]] = field(default_factory=list)  # when not idle: what holds work up, as in `status`
 
 
 @dataclass

@@ -1,19 +1,26 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
+from memory_tencentdb import launch
+from memory_tencentdb.holder import find_holder
 from memory_tencentdb.provider import TencentDBMemoryProvider
 from provider_stub import load_stub
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +35,7 @@ def places(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(base / "run"))
     monkeypatch.setenv("HERMES_HOME", str(base / "hermes"))
     monkeypatch.setenv("MEMORY_TENCENTDB_ROOT", str(base / "root"))
-    monkeypatch.setenv("MEMORY_TENCENTDB_WORKER_CMD", f"{sys.executable} -c pass")
+    monkeypatch.setenv("MEMORY_TENCENTDB_WORKER_CMD", f"{shlex.quote(sys.executable)} -c pass")
     yield base
     _end_workers(base)
     shutil.rmtree(base, ignore_errors=True)
@@ -39,6 +46,17 @@ def _end_workers(base: Path) -> None:
         for pid in starts.read_text().split():
             with suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
+            _collect(int(pid))
+
+
+def _collect(pid: int) -> None:
+    """Takes leave of a child of this process; else its Popen complains that it is still running when Python ends."""
+    with suppress(psutil.Error):
+        if psutil.Process(pid).ppid() == os.getpid():
+            deadline = time.monotonic() + 2
+            while psutil.pid_exists(pid) and time.monotonic() < deadline:
+                launch.collect_children()
+                time.sleep(0.01)
 
 
 @pytest.fixture
@@ -55,6 +73,20 @@ def stub(home: Path) -> Iterator[Any]:
     yield worker
     with suppress(OSError):
         worker.stop()
+
+
+@pytest.fixture
+def real_worker(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Providers start the real worker, which is ended with the test."""
+    source = os.pathsep.join([str(ROOT), str(ROOT / "worker")])
+    command = ["/usr/bin/env", f"PYTHONPATH={source}", sys.executable, "-m", "memory_tencentdb_worker", "run"]
+    monkeypatch.setenv("MEMORY_TENCENTDB_WORKER_CMD", shlex.join(command))
+    monkeypatch.setenv("MEMORY_TENCENTDB_IDLE_SECONDS", "60")
+    yield
+    holder = find_holder(home / "data")
+    if holder is not None:
+        os.kill(holder.pid, signal.SIGKILL)
+        _collect(holder.pid)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import socketserver
 import sys
 import threading
@@ -21,7 +22,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from memory_tencentdb import paths, protocol
+from memory_tencentdb import holder, locks, paths, protocol
 
 Answer = tuple[int, dict[str, Any]] | None
 """Status and body; None closes the connection without a reply."""
@@ -121,12 +122,28 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
+class _Lock:
+    """The data directory's lock, held and labelled as the real worker does."""
+
+    def __init__(self, data_dir: Path) -> None:
+        paths.private_dir(data_dir)
+        self.handle = os.open(data_dir / holder.LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+        self.held = locks.try_lock(self.handle)
+        if self.held:
+            holder.write_holder(self.handle, holder.STARTING)
+
+    def label(self, state: str) -> None:
+        holder.write_holder(self.handle, state)
+
+
 class _Program(StubWorker):
     def answer(self, route: str, body: dict[str, Any]) -> Answer:
         with self.lock, (self.home / "requests.jsonl").open("a") as file:
             file.write(json.dumps([route, body]) + "\n")
         if route == protocol.STOP:
             threading.Timer(0.05, self.stop).start()
+        if (self.home / "hang").exists():
+            time.sleep(float((self.home / "hang").read_text()))
         return super().answer(route, body)
 
 
@@ -137,17 +154,28 @@ def main() -> int:
     parser.add_argument("--await-hello", type=float)
     parser.add_argument("--exit", type=int)
     parser.add_argument("--protocol", type=int, default=protocol.PROTOCOL)
+    parser.add_argument("--version", default=protocol.VERSION)
     parser.add_argument("--delay", type=float, default=0)
+    parser.add_argument("--talk", type=int, default=0)
+    parser.add_argument("--deaf-to-term", action="store_true")
     options = parser.parse_args()
     with (options.home / "starts").open("a") as file:
         file.write(f"{os.getpid()}\n")
     if options.exit is not None:
         print("the configuration is wrong: llm.apiKey")
         return options.exit
+    if options.deaf_to_term:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    lock = _Lock(paths.default_data_dir(options.home))
+    if not lock.held:
+        return 0
     time.sleep(options.delay)
-    worker = _Program(options.home, protocol=options.protocol)
+    worker = _Program(options.home, protocol=options.protocol, version=options.version)
+    sys.stdout.write("x" * options.talk)
+    lock.label(holder.SERVING)
     worker.serve_forever(poll_interval=0.01)
     worker.server_close()
+    lock.label(holder.ENDED)
     return 0
 
 

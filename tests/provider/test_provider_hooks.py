@@ -19,6 +19,7 @@ from memory_tencentdb import protocol
 from memory_tencentdb.provider import TencentDBMemoryProvider
 from memory_tencentdb.tools import CONVERSATION_SEARCH, MEMORY_SEARCH
 
+NOT_THE_USERS = {"agent_context": "primary", "platform": "subagent"}  # the host says "primary" to all (M18)
 Make = Callable[..., TencentDBMemoryProvider]
 
 
@@ -49,12 +50,14 @@ def test_initialize_returns_at_once(make_provider: Make) -> None:
 
 
 def test_tool_schemas_are_the_same_before_and_after_initialize(make_provider: Make) -> None:
+    """Trap B14."""
     fresh = TencentDBMemoryProvider().get_tool_schemas()
     assert [schema["name"] for schema in fresh] == [MEMORY_SEARCH, CONVERSATION_SEARCH]
     assert make_provider().get_tool_schemas() == fresh
 
 
 def test_prefetch_gives_the_workers_text_on_the_first_turn(stub: Any, make_provider: Make) -> None:
+    """Trap B45."""
     assert make_provider().prefetch("favourite tea", unknown=1) == "- 2025-01-02 [m_1] about favourite tea"
 
 
@@ -107,6 +110,7 @@ def test_prefetch_answers_at_once_while_the_breaker_is_open(stub: Any, make_prov
 
 
 def test_refused_requests_do_not_open_the_breaker(stub: Any, make_provider: Make) -> None:
+    """Trap B18."""
     stub.answers[protocol.RECALL] = lambda body: (400, {"error": "no", "code": "invalid"})
     provider = ready(make_provider())
     for _ in range(10):
@@ -131,6 +135,7 @@ def test_the_system_block_stays_the_same_until_compression(stub: Any, make_provi
 def test_a_broken_worker_is_named_to_the_model_and_once_to_the_user(
     home: Path, make_provider: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Trap B12."""
     monkeypatch.setenv("MEMORY_TENCENTDB_WORKER_CMD", "/nowhere/python -m memory_tencentdb_worker run")
     warnings: list[str] = []
     provider = make_provider(warning_callback=warnings.append)
@@ -146,6 +151,7 @@ def test_a_broken_worker_is_named_to_the_model_and_once_to_the_user(
 
 
 def test_turns_reach_the_worker_in_order_with_their_session(stub: Any, make_provider: Make) -> None:
+    """Trap B28."""
     provider = ready(make_provider("A", user_id="ada"))
     provider.sync_turn("one", "1")
     provider.on_session_switch("B", parent_session_id="A", reset=True)
@@ -168,6 +174,7 @@ def test_a_gateway_key_is_the_session_key(stub: Any, make_provider: Make) -> Non
 
 
 def test_growing_syncs_of_one_turn_share_their_id_and_later_turns_do_not(stub: Any, make_provider: Make) -> None:
+    """Trap B30."""
     provider = ready(make_provider())
     provider.on_turn_start(1, "run it")
     for count in range(8):
@@ -180,8 +187,18 @@ def test_growing_syncs_of_one_turn_share_their_id_and_later_turns_do_not(stub: A
     assert ids[8] != ids[0]
 
 
-@pytest.mark.parametrize("facts", [{"agent_context": "cron"}, {"platform": "cron"}, {"agent_context": "subagent"}])
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"agent_context": "cron"},
+        {"platform": "cron"},
+        {"agent_context": "subagent"},
+        NOT_THE_USERS,
+        {"agent_context": "flush"},
+    ],
+)
 def test_turns_that_are_not_the_users_are_not_written(stub: Any, make_provider: Make, facts: dict[str, str]) -> None:
+    """Trap B108."""
     provider = ready(make_provider(**facts))
     provider.sync_turn("run the nightly job", "done")
     provider.on_memory_write("add", "user", "likes tea")
@@ -253,6 +270,7 @@ def test_memory_writes_are_mirrored_with_what_they_replace(stub: Any, make_provi
 
 
 def test_session_end_may_come_twice_with_nothing(stub: Any, make_provider: Make) -> None:
+    """Trap B26."""
     provider = ready(make_provider())
     provider.on_session_end([])
     provider.on_session_end(None)
@@ -293,6 +311,7 @@ def test_tool_arguments_never_change_whose_memory_it_is(stub: Any, make_provider
 def test_tools_on_a_broken_worker_give_one_terminal_answer(
     make_provider: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Trap B13."""
     monkeypatch.setenv("MEMORY_TENCENTDB_WORKER_CMD", "/nowhere/python run")
     provider = make_provider()
     answers = set()
@@ -309,6 +328,7 @@ def test_tools_on_a_broken_worker_give_one_terminal_answer(
 def test_sync_is_quick_when_the_worker_is_away(
     home: Path, make_provider: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Trap B111."""
     monkeypatch.setenv("MEMORY_TENCENTDB_WORKER_CMD", "/nowhere/python run")
     provider = make_provider()
     times = []

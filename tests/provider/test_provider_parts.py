@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
+import shlex
 import statistics
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -92,6 +93,7 @@ def test_limits_are_made_sense_of(value: object, limit: int) -> None:
     ],
 )
 def test_the_scope_is_the_user_else_an_agent_outside_its_own_home(facts: dict[str, str], scope: str) -> None:
+    """Trap B107."""
     assert Session("s", facts).user_id == scope
 
 
@@ -102,41 +104,66 @@ def test_register_hands_over_one_provider_and_leaves_other_contexts_alone() -> N
     assert [provider.name for provider in given] == ["memory_tencentdb"]
 
 
-def test_settings_are_merged_into_the_json_file(home: Path) -> None:
-    (home / "config.json").write_text('{"memory": {"timezone": "UTC"}, "llm": {"maxTokens": 1000}}')
-    save_values({"llm_base_url": "http://m", "llm_model": "m", "llm_api_key": "sk"}, home)
-    stored = json.loads((home / "config.json").read_text())
-    assert stored == {"memory": {"timezone": "UTC"}, "llm": {"maxTokens": 1000, "baseUrl": "http://m", "model": "m"}}
-    assert (home / "config.json").stat().st_mode & 0o777 == 0o600
+@pytest.fixture
+def worker_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real worker's command line, as the wizard finds it."""
+    root = Path(__file__).resolve().parents[2]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(root), str(root / "worker")]))
+    monkeypatch.setenv("MEMORY_TENCENTDB_WORKER_CMD", f"{shlex.quote(sys.executable)} -m memory_tencentdb_worker run")
 
 
-@pytest.mark.parametrize(("name", "text"), [("config.yaml", "llm: {}"), ("config.json", "{torn")])
-def test_a_file_that_is_not_ours_to_write_is_left_as_it_is(home: Path, name: str, text: str) -> None:
-    (home / name).write_text(text)
+@pytest.mark.usefixtures("worker_command")
+def test_settings_are_merged_into_the_file_that_is_there(home: Path) -> None:
+    (home / "config.yaml").write_text("# mine\nmemory:\n  timezone: UTC  # no summer time\n")
+    save_values({"llm_base_url": "http://m/v1", "llm_model": "m", "llm_api_key": "sk"}, home)
+    text = (home / "config.yaml").read_text()
+    assert text.startswith("# mine\nmemory:\n  timezone: UTC  # no summer time\n")
+    assert "http://m/v1" in text
+    assert 'model: "m"\n' in text
+    assert "sk" not in text
+
+
+@pytest.mark.usefixtures("worker_command")
+def test_a_file_that_cannot_be_read_is_left_as_it_is(home: Path) -> None:
+    (home / "config.json").write_text("{torn")
     with pytest.raises(ProviderError):
         save_values({"llm_model": "m"}, home)
-    assert (home / name).read_text() == text
+    assert (home / "config.json").read_text() == "{torn"
 
 
+@pytest.mark.usefixtures("worker_command")
 def test_the_wizard_asks_nothing_without_a_terminal(
-    home: Path, places: Path, stub: object, capsys: pytest.CaptureFixture[str]
+    home: Path, places: Path, stub: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    host_file = places / "hermes" / "config.yaml"
+    host_file.write_text("# mine\nmodel: gpt\n")
+    stub.answers["/v1/check/llm"] = lambda _: (200, {"asked": True, "answers": False, "model": "m", "error": "401"})
+    stub.answers["/v1/check/embedding"] = lambda _: (200, {"asked": False})
     config: dict[str, object] = {}
     run_wizard(str(places / "hermes"), config)
     assert config == {"memory": {"provider": "memory_tencentdb"}}
-    assert "The worker runs" in capsys.readouterr().out
+    assert host_file.read_text() == "# mine\nmodel: gpt\nmemory:\n  provider: memory_tencentdb\n"
+    said = capsys.readouterr().out
+    assert "The worker runs" in said
+    assert "Model m does NOT answer: 401" in said
+    run_wizard(str(places / "hermes"), config)
+    assert "nothing to change" in capsys.readouterr().out
+    assert len(list((places / "hermes").glob("config.yaml.bak-*"))) == 1
 
 
 def test_the_command_line_is_handed_over_with_the_profiles_home(
     home: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(
-        "MEMORY_TENCENTDB_WORKER_CMD", f"{sys.executable} -c 'import sys;print(sys.argv[1:]);sys.exit(6)' run"
+        "MEMORY_TENCENTDB_WORKER_CMD",
+        f"{shlex.quote(sys.executable)} -c 'import sys;print(sys.argv[1:]);sys.exit(6)' run",
     )
     parser = argparse.ArgumentParser()
     cli.register_cli(parser)
-    assert cli.memory_tencentdb_command(parser.parse_args(["search", "memories", "tea", "--json"])) == 6
-    assert cli.memory_tencentdb_command(parser.parse_args(["status", "--data-dir", "/d"])) == 6
+    for words in (["search", "memories", "tea", "--json"], ["status", "--data-dir", "/d"]):
+        with pytest.raises(SystemExit) as ended:
+            cli.memory_tencentdb_command(parser.parse_args(words))
+        assert ended.value.code == 6
     first, second = capfd.readouterr().out.splitlines()
     assert first == str(["search", "memories", "tea", "--json", "--home", str(home)])
     assert second == str(["status", "--data-dir", "/d"])

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 import pytest
 
 from memory_tencentdb import launch, paths, protocol
-from memory_tencentdb.errors import SpawnFailed, WorkerSilent, WorkerStranger, WorkerUnreachable
+from memory_tencentdb.errors import SpawnFailed, WorkerStranger, WorkerUnreachable
 from memory_tencentdb.provider import TencentDBMemoryProvider
 from memory_tencentdb.supervisor import Supervisor
 from memory_tencentdb.wire import HostModel
@@ -84,6 +83,7 @@ def test_the_hosts_model_is_offered_at_the_handshake(home: Path, stub: Any) -> N
 
 @pytest.mark.parametrize("odd", [{"data_dir": "/another"}, {"uid": 12345}])
 def test_a_stranger_on_the_socket_is_never_used(home: Path, odd: dict[str, Any], make_provider: Any) -> None:
+    """Trap B21."""
     stranger = load_stub().StubWorker(home, **odd).start()
     with pytest.raises(WorkerStranger):
         supervisor_of(home).connect(None)
@@ -111,20 +111,25 @@ def test_a_configuration_error_is_told_with_the_workers_words_and_not_retried(
     for number in range(3):
         provider.sync_turn(f"turn {number}", "noted")
         provider.prefetch("favourite tea")
+    assert len(starts(home)) == 1
+    (home / "config.json").write_text("{}")  # somebody has corrected it
+    with pytest.raises(SpawnFailed):
+        supervisor_of(home).connect(None)
     assert len(starts(home)) == 2
 
 
 def test_a_worker_that_dies_at_once_is_given_a_rest_by_all(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMORY_TENCENTDB_WORKER_CMD", stub_command("--exit", "7"))
-    for _ in range(5):
-        with pytest.raises(SpawnFailed):
+    for _ in range(7):
+        with pytest.raises(SpawnFailed, match=r"exit code 7: the configuration is wrong: llm\.apiKey"):
             supervisor_of(home).connect(None)
-    assert len(starts(home)) == 3
-    with pytest.raises(SpawnFailed, match="rest"):
+    assert len(starts(home)) == 5
+    with pytest.raises(SpawnFailed, match="crashed 5 times in a row and is given a rest"):
         supervisor_of(home).connect(None)
 
 
 def test_an_older_worker_is_replaced_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trap B10."""
     older = load_stub().StubWorker(home, protocol=protocol.PROTOCOL - 1)
     older.answers[protocol.STOP] = lambda body: (threading.Timer(0.05, older.stop).start(), (200, {}))[1]
     older.start()
@@ -148,6 +153,7 @@ def test_an_old_version_that_comes_back_is_not_stopped_again(home: Path, monkeyp
 
 
 def test_a_newer_worker_is_left_alone(home: Path) -> None:
+    """Trap B10, the other way round."""
     newer = load_stub().StubWorker(home, protocol=protocol.PROTOCOL + 1).start()
     with pytest.raises(WorkerUnreachable, match="update the plugin"):
         supervisor_of(home).connect(None)
@@ -155,20 +161,27 @@ def test_a_newer_worker_is_left_alone(home: Path) -> None:
     newer.stop()
 
 
-def test_a_frozen_worker_is_not_given_a_second_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_version_of_the_same_protocol_is_replaced_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORY_TENCENTDB_WORKER_CMD", stub_command("--version", "0.0.9"))
+    first = supervisor_of(home)
+    assert first.connect(None).version == "0.0.9"  # what was installed; nothing newer can be started
+    first.client.close()
     monkeypatch.setenv("MEMORY_TENCENTDB_WORKER_CMD", stub_command())
+    for _ in range(3):
+        upgraded = supervisor_of(home)
+        assert upgraded.connect(None).version == protocol.VERSION
+        upgraded.client.close()
+    assert len(requests(home, protocol.STOP)) == 1
+    assert len(starts(home)) == 2
+
+
+def test_a_newer_version_of_the_same_protocol_is_used_and_left_alone(home: Path) -> None:
+    newer = load_stub().StubWorker(home, version="99.0.0").start()
     supervisor = supervisor_of(home)
-    pid = supervisor.connect(None).pid
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        started = time.monotonic()
-        with pytest.raises(WorkerSilent):
-            supervisor.connect(None)
-        assert time.monotonic() - started < 3
-    finally:
-        os.kill(pid, signal.SIGCONT)
-        supervisor.client.close()
-    assert starts(home) == [pid]
+    assert supervisor.connect(None).version == "99.0.0"
+    supervisor.client.close()
+    assert newer.bodies(protocol.STOP) == []
+    newer.stop()
 
 
 def test_the_workers_own_word_on_its_data_directory_is_followed(home: Path, places: Path) -> None:

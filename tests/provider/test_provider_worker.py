@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import signal
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,8 @@ from memory_tencentdb.protocol import STATUS
 from memory_tencentdb.provider import TencentDBMemoryProvider
 from memory_tencentdb.tools import CONVERSATION_SEARCH
 
-ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.usefixtures("real_worker")
+
 Make = Callable[..., TencentDBMemoryProvider]
 
 
@@ -33,16 +32,6 @@ def end_worker(home: Path, kind: signal.Signals) -> None:
         os.kill(pid, kind)
         with suppress(ChildProcessError):
             os.waitpid(pid, 0)
-
-
-@pytest.fixture(autouse=True)
-def real_worker(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    source = os.pathsep.join([str(ROOT), str(ROOT / "worker")])
-    command = ["/usr/bin/env", f"PYTHONPATH={source}", sys.executable, "-m", "memory_tencentdb_worker", "run"]
-    monkeypatch.setenv("MEMORY_TENCENTDB_WORKER_CMD", shlex.join(command))
-    monkeypatch.setenv("MEMORY_TENCENTDB_IDLE_SECONDS", "60")
-    yield
-    end_worker(home, signal.SIGKILL)
 
 
 def started(provider: TencentDBMemoryProvider) -> TencentDBMemoryProvider:
