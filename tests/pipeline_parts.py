@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,11 +15,16 @@ import httpx
 
 from layer_parts import START
 from memory_tencentdb_worker.config.model import Config
-from memory_tencentdb_worker.embedding.base import Vector
-from memory_tencentdb_worker.errors import EmbeddingError, LLMTerminal, LLMTransient
+from memory_tencentdb_worker.embedding.base import Embedder, Vector
+from memory_tencentdb_worker.endpoints import judge_failure, retry_after_seconds
+from memory_tencentdb_worker.errors import EmbeddingError, LLMContent, LLMError, LLMTerminal, LLMTransient
+from memory_tencentdb_worker.layers.parts import Parts
+from memory_tencentdb_worker.llm.base import LLM
 from memory_tencentdb_worker.models import Completion, CompletionRequest, EmbeddingSpace
+from memory_tencentdb_worker.pipeline.embedding_jobs import EmbeddingJobs
 from memory_tencentdb_worker.pipeline.ledger import LedgerLLM
 from memory_tencentdb_worker.pipeline.loop import Pipeline
+from memory_tencentdb_worker.pipeline.model_jobs import ModelJobs
 from memory_tencentdb_worker.store.projections import Projector
 from memory_tencentdb_worker.store.sqlite import SqliteStore, open_store
 
@@ -51,16 +57,22 @@ class HttpLLM:
             answer = self._client.post(f"{self.endpoint}/chat/completions", json=body, timeout=request.timeout_seconds)
         except (httpx.HTTPError, RuntimeError) as error:  # the latter: closed during the call
             raise LLMTransient(str(error)) from error
-        if answer.status_code in (401, 402, 403, 404):
-            raise LLMTerminal(f"{answer.status_code}", code="quota")
         if answer.status_code != 200:
-            after = answer.headers.get("Retry-After")
-            raise LLMTransient(f"{answer.status_code}", retry_after_seconds=float(after) if after else None)
+            raise _failure(answer)
         choice = answer.json()["choices"][0]
-        return Completion(choice["message"]["content"], choice["finish_reason"], self.model, 10, 5, 0.001, 3)
+        return Completion(choice["message"]["content"] or "", choice["finish_reason"], self.model, 10, 5, 0.001, 3)
 
     def close(self) -> None:
         self._client.close()
+
+
+def _failure(answer: httpx.Response) -> LLMError:
+    verdict = judge_failure(answer.status_code, answer.text)
+    if verdict.kind == "transient":
+        after = retry_after_seconds(answer.headers, 0)
+        return LLMTransient(f"{answer.status_code}", retry_after_seconds=after, code=verdict.code)
+    kind = LLMTerminal if verdict.kind == "terminal" else LLMContent
+    return kind(f"{answer.status_code}", code=verdict.code)
 
 
 @dataclass
@@ -118,6 +130,43 @@ def running_pipeline(
         yield Running(store, pipeline, clock, data_dir)
     finally:
         pipeline.stop(5)
+        if llm:
+            llm.close()
+        store.close()
+
+
+@dataclass
+class Stepped:
+    """The pipeline's jobs without its threads: a test makes the steps and moves the clock, so that an hour of trouble
+    is over in a second."""
+
+    store: SqliteStore
+    model: ModelJobs
+    embedding: EmbeddingJobs
+    clock: Clock
+
+    def run(self) -> int:
+        """Does everything that is due and allowed now. Returns how many jobs that were."""
+        jobs = 0
+        while self.model.run_due() or self.embedding.run_due():
+            jobs += 1
+            assert jobs < 10_000, "the jobs do not come to an end"
+        return jobs
+
+
+@contextmanager
+def stepped(data_dir: Path, llm: LLM | None, *, embedder: Embedder | None = None) -> Iterator[Stepped]:
+    clock, config = Clock(), Config()
+    store = open_store(data_dir, clock())
+    if embedder:
+        store.use_space(embedder.space)
+    embedding = EmbeddingJobs(store, config.memory.embedding, clock, "index")
+    embedding.use(embedder)
+    parts = Parts(store, llm, embedding.embedder, config, UTC)
+    model = ModelJobs(store, parts, clock, owner="model", stopping=threading.Event())
+    try:
+        yield Stepped(store, model, embedding, clock)
+    finally:
         if llm:
             llm.close()
         store.close()

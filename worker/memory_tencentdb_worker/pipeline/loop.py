@@ -18,10 +18,13 @@ from memory_tencentdb_worker.config.model import Config
 from memory_tencentdb_worker.embedding.base import Embedder
 from memory_tencentdb_worker.errors import StoreError
 from memory_tencentdb_worker.layers.parts import Parts
+from memory_tencentdb_worker.layers.schedule import longest_delay_ms
 from memory_tencentdb_worker.llm.base import LLM
-from memory_tencentdb_worker.pipeline.breaker import EndpointBreaker
+from memory_tencentdb_worker.pipeline.breaker import LONGEST_RETRY_AFTER_MS, EndpointBreaker
 from memory_tencentdb_worker.pipeline.documents import Documents
+from memory_tencentdb_worker.pipeline.embedding_jobs import KINDS as EMBED_KINDS
 from memory_tencentdb_worker.pipeline.embedding_jobs import EmbeddingJobs
+from memory_tencentdb_worker.pipeline.model_jobs import KINDS as MODEL_KINDS
 from memory_tencentdb_worker.pipeline.model_jobs import ModelJobs
 from memory_tencentdb_worker.store.base import Store
 from memory_tencentdb_worker.store.projections import Projector
@@ -35,6 +38,8 @@ SHORTEST_WAIT_SECONDS = 0.05
 """A job that is due but may not run yet must not make its thread spin."""
 
 TROUBLE_WAIT_SECONDS = 5.0
+STUCK_SECONDS = 900.0
+"""Longer than a job with four model calls, each at its time-out and with a start of the lane."""
 SETTLE_SECONDS = 0.2
 """Files are written this long after a change, so that a burst of turns is written once."""
 
@@ -43,7 +48,7 @@ Endpoint = Literal["llm", "embedding"]
 
 @dataclass(frozen=True)
 class PauseReason:
-    """Why something waits. `since` is an instant; `action` says what a person can do."""
+    """Why something waits. `since` is an instant; `action` says what a person can do, "" what the code implies."""
 
     code: str
     message: str
@@ -58,6 +63,7 @@ class Pipeline:
         self, store: Store, config: Config, zone: tzinfo, clock: Callable[[], int], projector: Projector | None = None
     ) -> None:
         self._store, self._clock = store, clock
+        self._longest_wait_ms = max(longest_delay_ms(config.memory.pipeline), LONGEST_RETRY_AFTER_MS)
         self._condition, self._stopping = threading.Condition(), threading.Event()
         owner = uuid.uuid4().hex
         self._owners = (f"{owner}-model", f"{owner}-index")
@@ -72,6 +78,7 @@ class Pipeline:
         self._troubles: dict[str, PauseReason] = {}
         self._files_wanted_at = 0.0  # monotonic
         self._threads: list[threading.Thread] = []
+        self._rounds: dict[str, float] = {}  # when each thread began its latest round, monotonic
 
     # ---- what the pipeline works with
     def use_llm(self, llm: LLM | None) -> None:
@@ -89,8 +96,19 @@ class Pipeline:
             embedder = None
             self._note_trouble("vectors", error)
         self._embedding_jobs.use(embedder)
-        self._model_jobs.use(replace(self._model_jobs.parts, embedder=embedder))
+        self._model_jobs.use(replace(self._model_jobs.parts, embedder=self._embedding_jobs.embedder))
         self.wake()
+
+    def await_host_model(self) -> None:
+        """To be called before `start`, where the host's model was in use and none is known yet: what a model would read
+        waits for one, and rules read only what a flush asks for."""
+        self._model_jobs.await_host_model()
+
+    def ask_again(self) -> None:
+        """A person wishes it: endpoints that are left alone may be asked once now. `wake` follows."""
+        now = self._clock()
+        self._model_jobs.breaker.ask_again(now)
+        self._embedding_jobs.breaker.ask_again(now)
 
     # ---- life
     def start(self) -> None:
@@ -142,7 +160,9 @@ class Pipeline:
             ("embedding", self._embedding_jobs.breaker, "check the embedder's key, account and settings"),
         )
         reasons = [_paused(kind, breaker, action) for kind, breaker, action in breakers if breaker.pause]
-        return [*reasons, *list(self._troubles.values())]
+        since = self._model_jobs.held_since
+        held = [] if since is None else [replace(_HOST_AWAITED, since=since)]
+        return [*reasons, *held, *list(self._troubles.values()), *self._lost_threads()]
 
     def breaker_states(self) -> dict[str, str]:
         """closed, open or half-open, by endpoint."""
@@ -160,6 +180,7 @@ class Pipeline:
     def _loop(self, name: str, work: Callable[[], bool], wait_seconds: Callable[[], float]) -> None:
         while not self._stopping.is_set():
             seen = self._wakes
+            self._rounds[name] = time.monotonic()
             try:
                 busy = work()
                 wait = 0.0 if busy else wait_seconds()
@@ -169,8 +190,9 @@ class Pipeline:
                 self._stopping.wait(TROUBLE_WAIT_SECONDS)
                 self._give_back(name)
                 continue
-            except Exception:  # top of the thread: it must outlive every defect
+            except Exception as error:  # top of the thread: it must outlive every defect
                 logger.exception("the %s thread goes on after a defect", name)
+                self._note_trouble(name, error)
                 self._stopping.wait(TROUBLE_WAIT_SECONDS)
                 continue
             if not busy:
@@ -193,6 +215,7 @@ class Pipeline:
             self._model_busy = False
 
     def _run_index(self) -> bool:
+        self._pull_forward()
         if self._documents and time.monotonic() >= self._files_wanted_at:
             self._sync_files(self._documents)
         return self._embedding_jobs.run_due()
@@ -224,18 +247,48 @@ class Pipeline:
     def _seconds_until(self, at: int | None) -> float:
         return LONGEST_WAIT_SECONDS if at is None else max(0.0, (at - self._clock()) / 1000)
 
+    def _pull_forward(self) -> None:
+        """A clock that was set back leaves jobs that are due in a far future. Looked for in every round and not only
+        when the step is seen: a clock may have gone forward and back between two looks."""
+        kinds = (*MODEL_KINDS, *EMBED_KINDS)
+        jobs = self._store.pull_forward(kinds, self._clock(), self._longest_wait_ms)
+        if jobs:
+            logger.warning("the clock was set back: %d jobs of its future are due now", jobs)
+            self.wake()
+
     # ---- trouble
-    def _note_trouble(self, name: str, error: StoreError | OSError) -> None:
-        code = error.code if isinstance(error, StoreError) else "files"
+    def _note_trouble(self, name: str, error: Exception) -> None:
+        match error:
+            case StoreError():
+                code = error.code
+            case OSError():
+                code = "files"
+            case _:
+                code, error = "pipeline_defect", RuntimeError(f"{name} fails: {type(error).__name__}: {error}")
         known = self._troubles.get(name)
         if known is None or known.code != code:
             logger.warning("%s waits: %s", name, error)
         since = known.since if known else self._clock()
-        self._troubles[name] = PauseReason(code, str(error), since, _ACTIONS.get(code, "see the log"))
+        self._troubles[name] = PauseReason(code, str(error), since, "")
 
     def _end_trouble(self, name: str) -> None:
         if self._troubles.pop(name, None):
             logger.info("%s goes on", name)
+
+    def _lost_threads(self) -> list[PauseReason]:
+        """Threads that have ended by themselves, or whose present round has no end."""
+        if self._stopping.is_set():
+            return []
+        lost: list[PauseReason] = []
+        for thread in self._threads:
+            quiet_seconds = time.monotonic() - self._rounds.get(thread.name, time.monotonic())
+            since = self._clock() - round(quiet_seconds * 1000)
+            if not thread.is_alive():
+                lost.append(PauseReason("pipeline_dead", f"the {thread.name} thread has ended", since, ""))
+            elif quiet_seconds > STUCK_SECONDS:
+                message = f"the {thread.name} thread has not come to an end with its job"
+                lost.append(PauseReason("pipeline_stuck", message, since, ""))
+        return lost
 
     def _give_back(self, name: str) -> None:
         """A job that the store could not take back becomes due again as soon as the store answers."""
@@ -254,12 +307,13 @@ class Pipeline:
         return self._model_jobs.breaker if kind == "llm" else self._embedding_jobs.breaker
 
 
-_ACTIONS = {
-    "disk_full": "free some space; work goes on by itself",
-    "files": "check the data directory: the readable files cannot be written there",
-    "store_corrupt": "run `memory-tencentdb doctor`",
-    "vectors_unavailable": "reinstall the worker; search by keyword works meanwhile",
-}
+_HOST_AWAITED = PauseReason(
+    "llm_waiting_for_host_model",
+    "the host's own model has read the conversations so far, and since its start this worker was offered none",
+    0,
+    "start Hermes, which brings its model, or name one (`memory-tencentdb config set llm.model NAME`);"
+    " `memory-tencentdb flush` lets rules read what waits",
+)
 
 
 def _paused(kind: Endpoint, breaker: EndpointBreaker, action: str) -> PauseReason:

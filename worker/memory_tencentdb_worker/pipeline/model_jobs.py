@@ -1,25 +1,29 @@
-"""The jobs that may call the model: L1, L2 and L3, one at a time, the one due longest first."""
+"""The jobs that may call the model, one at a time: L1 before L2 before L3, so that a later layer reads more at once
+after a pause; within a layer the one due longest first."""
 
 from __future__ import annotations
 
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 
-from memory_tencentdb_worker.errors import LLMContent, LLMTerminal, LLMTransient, StoreError
+from memory_tencentdb import faults
+from memory_tencentdb_worker.errors import StoreError
 from memory_tencentdb_worker.layers import l1_atoms, l2_scenes, l3_persona
 from memory_tencentdb_worker.layers.outcome import Done, Outcome, Parked, Paused, Retry
 from memory_tencentdb_worker.layers.parts import Parts
 from memory_tencentdb_worker.llm.base import LLM
-from memory_tencentdb_worker.models import Completion, CompletionRequest, JobKind, Lease
+from memory_tencentdb_worker.models import JobKind, Lease
 from memory_tencentdb_worker.pipeline.breaker import FIRST_RETRY_MS, LAST_RETRY_MS, EndpointBreaker
+from memory_tencentdb_worker.pipeline.heartbeat import LEASE_MS, kept_lease
+from memory_tencentdb_worker.pipeline.watched import WatchedLLM
 from memory_tencentdb_worker.store.base import Store
 
 logger = logging.getLogger(__name__)
 
 KINDS = (JobKind.L1, JobKind.L2, JobKind.L3)
-SHORTEST_LEASE_MS = 5 * 60_000
 STALE_RETRY_MS = 1_000
 _LAYERS: dict[JobKind, Callable[[Lease, Parts, int], Outcome]] = {
     JobKind.L1: l1_atoms.run,
@@ -28,54 +32,25 @@ _LAYERS: dict[JobKind, Callable[[Lease, Parts, int], Outcome]] = {
 }
 
 
-class WatchedLLM:
-    """The model as one job sees it: each call extends the job's lease and tells the breaker how it went."""
-
-    def __init__(
-        self, llm: LLM, breaker: EndpointBreaker, clock: Callable[[], int], extend: Callable[[], object]
-    ) -> None:
-        self._llm, self._breaker, self._clock, self._extend = llm, breaker, clock, extend
-
-    @property
-    def model(self) -> str:
-        return self._llm.model
-
-    @property
-    def endpoint(self) -> str:
-        return self._llm.endpoint
-
-    def complete(self, request: CompletionRequest) -> Completion:
-        self._extend()
-        try:
-            completion = self._llm.complete(request)
-        except LLMTransient as error:
-            self._breaker.failed(self._clock(), str(error), error.retry_after_seconds)
-            raise
-        except LLMTerminal as error:
-            self._breaker.opened(self._clock(), error.code, str(error))
-            raise
-        except LLMContent as error:
-            self._breaker.succeeded(self._clock(), str(error))  # it works; this one answer is no use
-            raise
-        self._breaker.succeeded(self._clock())
-        return completion
-
-    def close(self) -> None:
-        self._llm.close()
-
-
 class ModelJobs:
     """`parts.llm` and `parts.embedder` are what the next job will use."""
 
     def __init__(
-        self, store: Store, parts: Parts, clock: Callable[[], int], *, owner: str, stopping: threading.Event
+        self,
+        store: Store,
+        parts: Parts,
+        clock: Callable[[], int],
+        *,
+        owner: str,
+        stopping: threading.Event,
+        lease_ms: int = LEASE_MS,
     ) -> None:
         self._store, self._parts, self._clock, self._owner = store, parts, clock, owner
-        self._stopping = stopping
+        self._stopping, self._lease_ms = stopping, lease_ms
         self._lock = threading.Lock()
         self._breaker = EndpointBreaker()
-        timeout_ms = parts.config.llm.timeout_ms
-        self._lease_ms = max(SHORTEST_LEASE_MS, 2 * timeout_ms)
+        self._host_awaited = False
+        self._held_since: int | None = None
 
     @property
     def breaker(self) -> EndpointBreaker:
@@ -96,6 +71,15 @@ class ModelJobs:
     def parts(self) -> Parts:
         return self._parts
 
+    @property
+    def held_since(self) -> int | None:
+        """Since when a job has been due that waits for the host's model."""
+        return self._held_since
+
+    def await_host_model(self) -> None:
+        """Until there is a model, rules read only what a flush asks for: what a model would read waits for it."""
+        self._host_awaited = True
+
     def run_due(self) -> bool:
         """Runs one job; False when none is due or the endpoint must be left alone. Raises StoreError when the store
         cannot take the job back either."""
@@ -104,9 +88,11 @@ class ModelJobs:
         now = self._clock()
         if parts.llm is not None and not breaker.allows(now):
             return False
-        lease = self._store.lease_job(KINDS, now, self._lease_ms, self._owner)
+        lease = self._store.lease_job(KINDS, now, self._lease_ms, self._owner, expedited_only=self._holds(parts))
         if lease is None:
+            self._note_held(parts, now)
             return False
+        faults.reach("job.leased")
         outcome = self._run(lease, parts, breaker, now)
         if self._stopping.is_set() and isinstance(outcome, Retry | Paused):
             return True  # cut short by our own stop: the lease is given back, which does not count as a failed try
@@ -115,15 +101,24 @@ class ModelJobs:
 
     def next_at(self) -> int | None:
         """When `run_due` may have something to do."""
-        due_at = self._store.next_due_at(KINDS)
-        if due_at is None or self._parts.llm is None:
+        due_at = self._store.next_due_at(KINDS, expedited_only=self._holds(self._parts))
+        if due_at is None or self._parts.llm is None or self._breaker.allows(self._clock()):
             return due_at
         return max(due_at, self._breaker.free_at)
 
+    def _holds(self, parts: Parts) -> bool:
+        return self._host_awaited and parts.llm is None
+
+    def _note_held(self, parts: Parts, now: int) -> None:
+        due_at = self._store.next_due_at(KINDS) if self._holds(parts) else None
+        held = due_at is not None and due_at <= now
+        self._held_since = (self._held_since or due_at) if held else None
+
     def _run(self, lease: Lease, parts: Parts, breaker: EndpointBreaker, now: int) -> Outcome:
-        llm = parts.llm and WatchedLLM(parts.llm, breaker, self._clock, lambda: self._extend(lease))
+        llm = parts.llm and WatchedLLM(parts.llm, breaker, self._clock)
         try:
-            return _LAYERS[lease.kind](lease, replace(parts, llm=llm), now)
+            with kept_lease(self._store, lease, self._lease_ms, self._clock) if llm else nullcontext():
+                return _LAYERS[lease.kind](lease, replace(parts, llm=llm), now)
         except StoreError as error:
             soon = STALE_RETRY_MS / 1000 if error.code == "stale" else None
             return Retry(f"{error.code}: {error}", soon)
@@ -137,6 +132,7 @@ class ModelJobs:
             case Done():
                 logger.debug("job %s (%s): %s changes", lease.job_id, lease.kind, outcome.changed)
                 if outcome.refused:
+                    self._store.count_unsupported(outcome.refused)
                     logger.info("job %s (%s): refused %s items", lease.job_id, lease.kind, outcome.refused)
             case Parked():
                 logger.warning("job %s (%s) is parked: %s", lease.job_id, lease.kind, outcome.reason)
@@ -144,14 +140,10 @@ class ModelJobs:
                 self._store.retry_job(lease, now, "the model was changed", now)
             case Paused():
                 logger.warning("job %s (%s) waits: %s", lease.job_id, lease.kind, outcome.message)
-                self._store.retry_job(lease, max(now, breaker.free_at), outcome.message, now)
+                self._store.retry_job(lease, now, outcome.message, now)  # it is the breaker that waits
             case Retry():
-                at = max(now + _wait_ms(lease, outcome), breaker.free_at)
                 logger.warning("job %s (%s) is tried again: %s", lease.job_id, lease.kind, outcome.error)
-                self._store.retry_job(lease, at, outcome.error, now)
-
-    def _extend(self, lease: Lease) -> None:
-        self._store.heartbeat(lease, self._clock() + self._lease_ms)
+                self._store.retry_job(lease, now + _wait_ms(lease, outcome), outcome.error, now)
 
 
 def _wait_ms(lease: Lease, outcome: Retry) -> int:
