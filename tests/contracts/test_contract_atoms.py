@@ -244,3 +244,13 @@ def test_reads_by_id_keep_to_their_scope(store: Store) -> None:
     message_id = other.sources[0].message_id
     assert store.message("", message_id) is None
     assert store.message(None, message_id) is not None
+
+
+def test_a_fact_that_changes_again_and_again_does_not_gather_sources_without_end(store: Store) -> None:
+    known = remember(store, "The user lives in street 0.", said="I live in street 0")
+    for number in range(1, 60):
+        message = said(store, f"I live in street {number}", at=NOW + number)
+        new = atom(f"The user lives in street {number}.", message)
+        (known,) = apply(store, AtomChanges(add=(new,), supersede=((known.id, new.id),)), now=NOW + number)
+    assert len(known.sources) == 51
+    assert known.sources[-1] == source(message)

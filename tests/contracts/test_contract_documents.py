@@ -192,7 +192,7 @@ def edit(store: Store, text: str, **documents: object) -> str:
     evidence = turn(text, "", turn_id=f"edit-{text}", session="owner-edit")
     arguments = {"scenes": (), "persona": None, **documents}
     store.edit_documents("", evidence=evidence, now=NOW + 1, **arguments)  # type: ignore[arg-type]
-    return message_id("", evidence.turn_id, 0)
+    return message_id("", "owner-edit", evidence.turn_id, 0)
 
 
 def test_hand_edit_is_a_revision_that_rests_on_the_owners_turn(store: Store) -> None:

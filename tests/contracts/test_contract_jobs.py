@@ -226,6 +226,25 @@ def test_jobs_done_counts_finished_runs(store: Store) -> None:
 # ------------------------------------------------------------------------------------------------ flush
 
 
+def test_items_that_were_not_accepted_are_counted(store: Store) -> None:
+    assert store.unsupported() == 0
+    store.count_unsupported(2)
+    store.count_unsupported(3)
+    assert store.unsupported() == 5
+
+
+def test_last_extraction_is_the_last_batch_that_was_read(store: Store) -> None:
+    add(store)
+    store.make_due(NOW, expedite=False)
+    finish_l1(store, lease(store, JobKind.L1))
+    assert store.last_extraction_at() is None  # nothing worth reading in it
+    add(store)
+    store.make_due(NOW, expedite=False)
+    held = lease(store, JobKind.L1)
+    store.apply_atoms(held, batch(store), AtomChanges(extractor="rules"), idle_plan, NOW + 5)
+    assert store.last_extraction_at() == NOW + 5
+
+
 def test_make_due_wakes_only_what_has_work(store: Store) -> None:
     assert store.make_due(NOW, expedite=True) == 0
     add(store, session="a")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.turns import add, remember
+from contracts.turns import add, remember, run_l2, scene
 from memory_tencentdb_worker.models import AtomType, Filter
 from memory_tencentdb_worker.store.base import Store
 
@@ -103,12 +103,24 @@ def test_atoms_are_filtered_by_type_session_and_scene(store: Store) -> None:
     assert found(type=AtomType.INSTRUCTION) == []
 
 
+@pytest.mark.parametrize("name", ["Daily-Life", "daily-life", "DAILY-LIFE.md"])
+def test_atoms_are_found_by_the_scene_in_which_they_stand(store: Store, name: str) -> None:
+    inside = remember(store, "likes tea", scene="talking about work")
+    remember(store, "drank tea", scene="talking about work")
+    run_l2(store, scene("Daily-Life", ("likes tea", [inside.id])))
+    other = remember(store, "hates tea", scene="talking", scope="bob")
+    run_l2(store, scene("Daily-Life", ("hates tea", [other.id]), scope="bob"), scope="bob")
+
+    assert [hit.atom.content for hit in store.search_atoms("tea", Filter("", scene=name), 5)] == ["likes tea"]
+    assert store.search_atoms("tea", Filter("", scene="Daily"), 5) == []
+
+
 @pytest.mark.parametrize("limit", [0, -1, 1, 10_000])
 def test_limit_is_kept_within_bounds(store: Store, limit: int) -> None:
     for number in range(3):
-        add(store, f"pizza {number}", "")
-        remember(store, f"pizza fact {number}", said="x")
-    assert len(store.search_messages("pizza", Filter(""), limit)) == max(0, min(3, limit))
+        add(store, f"pizza {number}", "", session=f"p{number}")
+        remember(store, f"pizza fact {number}", said=f"x{number}")
+    assert len(store.search_messages("pizza", Filter(""), limit)) == max(0, min(6, limit))  # what the facts rest on too
     assert len(store.search_atoms("pizza", Filter(""), limit)) == max(0, min(3, limit))
 
 
@@ -122,5 +134,5 @@ def test_very_long_query_is_answered(store: Store) -> None:
 def test_text_is_searchable_after_it_grew_and_only_once(store: Store) -> None:
     add(store, "pizza", "", turn_id="t1")
     add(store, "pizza", "with olives", turn_id="t1")
-    assert texts(store, "pizza") == ["pizza"]
-    assert texts(store, "olives") == ["with olives"]
+    assert texts(store, "pizza") == ["pizza", "with olives"]
+    assert texts(store, "olives") == ["with olives", "pizza"]

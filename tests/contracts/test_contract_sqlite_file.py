@@ -16,7 +16,8 @@ import pytest
 from contracts.turns import NOW, add, batch, idle_plan, lease, remember, turn
 from memory_tencentdb_worker.errors import SchemaTooNew, StoreCorrupt, StoreError, StoreFull
 from memory_tencentdb_worker.models import AtomChanges, EmbeddingSpace, Filter, JobKind
-from memory_tencentdb_worker.store.migrations import MIGRATIONS, NEWEST, back_up, migrate, open_database
+from memory_tencentdb_worker.store.backups import back_up
+from memory_tencentdb_worker.store.migrations import MIGRATIONS, NEWEST, migrate, open_database
 from memory_tencentdb_worker.store.sqlite import SqliteStore, open_store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -136,7 +137,7 @@ def test_contract_sqlite_backup_is_consistent_while_running(data_dir: Path) -> N
     database = open_database(data_dir, NOW)
     store = SqliteStore(database)
     add(store)
-    assert back_up(database, NEWEST, NOW).stat().st_size > 0
+    assert back_up(database, NOW).stat().st_size > 0
     add(store)
     store.close()
 
@@ -227,9 +228,9 @@ def test_contract_sqlite_two_openers_of_a_new_directory_share_one_schema(data_di
         store.close()
 
 
-def test_contract_sqlite_works_without_the_vector_extension(data_dir: Path) -> None:
+def test_contract_sqlite_works_without_numpy(data_dir: Path) -> None:
     program = (
-        "import sys; sys.modules['sqlite_vec'] = None\n"
+        "import sys; sys.modules['numpy'] = None\n"
         "from pathlib import Path\n"
         "from contracts.turns import NOW, add\n"
         "from memory_tencentdb_worker.errors import StoreError\n"

@@ -20,7 +20,7 @@ def test_turn_is_stored_user_first_with_its_hashes(store: Store) -> None:
 
     assert receipt.recorded == 2
     assert not receipt.duplicate
-    assert receipt.message_ids == (message_id("", "t1", 0), message_id("", "t1", 1))
+    assert receipt.message_ids == (message_id("", "s1", "t1", 0), message_id("", "s1", "t1", 1))
     user, assistant = store.session_tail("", "s1", 10)
     assert (user.role, user.text, user.hash) == (Role.USER, "I live in Porto.", text_hash("I live in Porto."))
     assert (assistant.role, assistant.origin) == (Role.ASSISTANT, Origin.ASSISTANT)
@@ -73,6 +73,18 @@ def test_turn_id_belongs_to_its_scope(store: Store) -> None:
     assert receipt.recorded == 1
     assert [message.text for message in store.session_tail("ann", "s1", 10)] == ["of ann"]
     assert [message.text for message in store.session_tail("bob", "s1", 10)] == ["of bob"]
+
+
+def test_turn_id_belongs_to_its_session(store: Store) -> None:
+    add(store, "I like rum.", "", turn_id="1", session="a")
+    receipts = [
+        store.add_turn(turn(text, "", turn_id="1", session=session), idle_plan, NOW)
+        for session, text in (("b", "I like rum."), ("c", "I like gin."), ("c", "I like gin."))
+    ]
+
+    assert [(receipt.recorded, receipt.duplicate) for receipt in receipts] == [(1, False), (1, False), (0, True)]
+    assert [message.text for message in store.session_tail("", "c", 10)] == ["I like gin."]
+    assert [message.session_key for message in store.turn_messages("", "1")] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("scope", ["../x", "a:b", "u" * 300, "Ünï 🦊", "ANN", "ann"])

@@ -61,6 +61,15 @@ def test_rows_from_before_and_after_the_space_are_embedded(store: Store) -> None
     assert hit.score == pytest.approx(1.0)
 
 
+def test_names_of_speakers_are_known_and_are_no_part_of_what_is_embedded(store: Store) -> None:
+    store.use_space(SPACE)
+    add(store, "Ann: I went hiking", "[Bob Lee]: where?", session="walks")
+    add(store, "Eve: no", "", scope="other")
+    assert store.speakers(Filter("")) == {"ann", "bob lee"}
+    assert store.speakers(Filter("", session_key="elsewhere")) == frozenset()
+    assert [text.text for text in store.texts_to_embed(9)] == ["no", "where?", "I went hiking"]
+
+
 def test_new_rows_make_the_embedding_job_due(store: Store) -> None:
     store.use_space(SPACE)
     add(store, "text", "")
@@ -82,14 +91,28 @@ def test_waiting_embedder_is_not_asked_by_every_turn(store: Store) -> None:
     assert store.next_due_at([JobKind.EMBED]) == NOW + 60_000
 
 
-def test_nearest_comes_first_with_cosine_scores(store: Store) -> None:
+def test_nearest_comes_first_and_the_same_direction_scores_one(store: Store) -> None:
     store.use_space(SPACE)
     for text in ("east", "north", "north-east"):
         add(store, text, "")
     embed_all(store, {"east": EAST, "north": NORTH, "north-east": [3.0, 3.0, 0.0]})
     hits = store.nearest_messages([5.0, 0.0, 0.0], Filter(""), 9)
     assert [hit.message.text for hit in hits] == ["east", "north-east", "north"]
-    assert [hit.score for hit in hits] == pytest.approx([1.0, math.sqrt(0.5), 0.0], abs=1e-5)
+    assert hits[0].score == pytest.approx(1.0)
+    assert hits[1].score > 0.5 > hits[2].score
+
+
+def test_scores_count_from_what_is_usual_for_the_model(store: Store) -> None:
+    """A model that puts all texts into a narrow cone gives unrelated ones a cosine of 0.8."""
+    store.use_space(EmbeddingSpace("openai", "cone", 3, unrelated=0.8))
+    near, far = [0.95, 0.1, 0.0], [0.8, 0.6, 0.0]
+    for number in range(40):
+        add(store, f"far {number}", "")
+    add(store, "near", "")
+    embed_all(store, {"near": near}, far)
+    scores = {hit.message.text: hit.score for hit in store.nearest_messages(EAST, Filter(""), 50)}
+    assert scores["near"] > 0.9
+    assert max(score for text, score in scores.items() if text != "near") == pytest.approx(0.0, abs=0.05)
 
 
 def test_nobody_is_crowded_out_by_another_scope_or_session(store: Store) -> None:
@@ -207,6 +230,51 @@ def test_new_space_starts_empty_and_the_old_one_waits_until_it_is_complete(store
     assert store.vector_counts() == VectorCounts(2, 0, 0)
 
 
+def test_the_former_space_answers_until_the_new_one_is_whole(store: Store) -> None:
+    store.use_space(SPACE)
+    add(store, "one", "")
+    add(store, "two", "")
+    embed_all(store, {"one": EAST}, NORTH)
+    assert store.former_space is None
+    store.use_space(WIDER)
+    assert store.former_space == SPACE
+    first, second = store.texts_to_embed(5)
+    store.put_vectors([(first, [1.0] * 4)], "", NOW)
+    assert [hit.message.text for hit in store.nearest_messages(EAST, Filter(""), 1, SPACE)] == ["one"]
+    store.put_vectors([(second, [1.0] * 4)], "", NOW)
+    assert store.former_space is None
+    with pytest.raises(StoreError):
+        store.nearest_messages(EAST, Filter(""), 1, SPACE)
+    assert len(store.nearest_messages([1.0] * 4, Filter(""), 5)) == 2
+
+
+def test_a_new_model_that_refuses_everything_replaces_nothing(store: Store) -> None:
+    store.use_space(SPACE)
+    add(store, "one", "")
+    add(store, "two", "")
+    embed_all(store, {}, EAST)
+    store.use_space(WIDER)
+    store.put_vectors([(text, None) for text in store.texts_to_embed(5)], "refused", NOW)
+    assert store.texts_to_embed(5) == []
+    assert store.former_space == SPACE
+    assert len(store.nearest_messages(EAST, Filter(""), 5, SPACE)) == 2
+
+
+def test_rows_that_were_superseded_by_the_hundred_crowd_nobody_out(store: Store) -> None:
+    store.use_space(SPACE)
+    (message_id,) = add(store, "said once", "")
+    message = store.message("", message_id)
+    assert message is not None
+    old = [atom(f"old {number}", message) for number in range(900)]
+    kept = atom("kept", message)
+    store.add_atoms("", AtomChanges(add=(*old, kept)), idle_plan, NOW)
+    embed_all(store, {"kept": [1.0, 1.0, 0.0]}, EAST)
+    assert store.nearest_atoms(EAST, Filter(""), 1)[0].atom.content.startswith("old")
+    new = atom("new", message)
+    store.add_atoms("", AtomChanges(add=(new,), supersede=tuple((one.id, new.id) for one in old)), idle_plan, NOW)
+    assert [hit.atom.content for hit in store.nearest_atoms(EAST, Filter(""), 1)] == ["kept"]
+
+
 def test_vectors_made_for_a_space_that_was_left_are_not_mixed_in(store: Store) -> None:
     add(store, "text", "")
     store.use_space(SPACE)
@@ -229,5 +297,6 @@ def test_leaving_the_space_stops_the_work(store: Store) -> None:
     store.use_space(None)
     assert store.texts_to_embed(5) == []
     assert store.make_due(NOW, expedite=True) == 1
+    add(store, "written meanwhile", "")
     store.use_space(SPACE)
-    assert [text.text for text in store.texts_to_embed(5)] == ["text"]
+    assert [text.text for text in store.texts_to_embed(5)] == ["written meanwhile", "text"]

@@ -38,7 +38,7 @@ class Asker:
         self.recaller = Recaller(store, settings or Config(), UTC)
 
     def recall(self, query: str, *, deadline_ms: int = 2000, **question: Any) -> RecallResponse:
-        asked = Question(query, question.pop("scope", ""), question.pop("session_id", "now"), **question)
+        asked = Question(query, question.pop("scope", ""), question.pop("session_id", "now"), MARCH_5, **question)
         return self.recaller.recall(asked, "ok", Deadline(deadline_ms))
 
 
@@ -100,8 +100,8 @@ def test_another_scope_is_never_seen(store: SqliteStore, asker: Asker) -> None:
     assert asker.recall("alarm code", scope="bob").items == []
     assert asker.recall("alarm code", scope="Alice").items == []
     assert len(asker.recall("alarm code", scope="alice").items) == 1
-    assert asker.recaller.search_memories("alarm", "", limit=5).items == []
-    assert asker.recaller.search_conversations("alarm code", "", limit=5, session_key=None).items == []
+    assert asker.recaller.search_memories("alarm", "", limit=5, now=MARCH_5).items == []
+    assert asker.recaller.search_conversations("alarm code", "", limit=5, now=MARCH_5, session_key=None).items == []
 
 
 def test_a_query_of_twenty_thousand_characters_is_answered(store: SqliteStore, asker: Asker) -> None:
@@ -118,7 +118,7 @@ def test_meaning_finds_what_shares_no_word(store: SqliteStore, asker: Asker) -> 
     answer = asker.recall("dog")
     assert [item.id for item in answer.items] == [message]
     assert (answer.strategy, answer.receipt.arms["vectors"]["state"]) == ("embedding", "ok")
-    found = asker.recaller.search_conversations("dog", "", limit=5, session_key=None)
+    found = asker.recaller.search_conversations("dog", "", limit=5, now=MARCH_5, session_key=None)
     assert ([item.id for item in found.items], found.strategy) == ([message], "embedding")
 
 
@@ -207,21 +207,21 @@ def test_type_scene_and_limit_are_honoured(store: SqliteStore, asker: Asker) -> 
     espresso = learn(store, "Drinks coffee every morning.", message, scene_name="Morning routine")
     learn(store, "Bought coffee on Monday.", message, type=AtomType.EPISODIC, scene_name="Shopping")
     search = asker.recaller.search_memories
-    assert [item.id for item in search("coffee", "", limit=5, type=AtomType.PERSONA).items] == [espresso]
-    assert [item.id for item in search("coffee", "", limit=5, scene="morning").items] == [espresso]
-    assert search("coffee", "", limit=1).total == 1
-    text = search("coffee", "", limit=5, scene="morning").results
+    assert [item.id for item in search("coffee", "", limit=5, now=MARCH_5, type=AtomType.PERSONA).items] == [espresso]
+    assert [item.id for item in search("coffee", "", limit=5, now=MARCH_5, scene="morning").items] == [espresso]
+    assert search("coffee", "", limit=1, now=MARCH_5).total == 1
+    text = search("coffee", "", limit=5, now=MARCH_5, scene="morning").results
     assert text.startswith("Found 1 memory:\n- [2026-03-05] Drinks coffee every morning. (")
     assert espresso in text
-    assert search("tea", "", limit=5).results == "No memory matches."
+    assert search("tea", "", limit=5, now=MARCH_5).results == "No memory matches."
 
 
 def test_conversations_are_filtered_by_session(store: SqliteStore, asker: Asker) -> None:
     (first,) = say(store, "coffee one", session_key="a")
     (second,) = say(store, "coffee two", session_key="b")
     search = asker.recaller.search_conversations
-    assert {item.id for item in search("coffee", "", limit=5, session_key=None).items} == {first, second}
-    found = search("coffee", "", limit=5, session_key="b")
+    assert {item.id for item in search("coffee", "", limit=5, now=MARCH_5, session_key=None).items} == {first, second}
+    found = search("coffee", "", limit=5, now=MARCH_5, session_key="b")
     assert [item.id for item in found.items] == [second]
     assert "the user said: coffee two" in found.results
 
@@ -231,7 +231,7 @@ def test_a_huge_message_is_shown_where_it_fits_the_query(store: SqliteStore, ask
     (item,) = asker.recall("kernel panic").items
     assert item.id == message
     assert "kernel panic at boot" in item.text
-    found = asker.recaller.search_conversations("kernel panic", "", limit=5, session_key=None)
+    found = asker.recaller.search_conversations("kernel panic", "", limit=5, now=MARCH_5, session_key=None)
     assert "kernel panic at boot" in found.results
     assert len(found.results) < 3_000
 

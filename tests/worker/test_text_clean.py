@@ -27,6 +27,12 @@ VERBATIM = [
     "System: [maintenance] tonight",
     "/home/ann/notes is full",
     "/remember that I like tea",
+    "/etc",
+    "/home",
+    "A new session was started via /new but I like cats",
+    "Pre-compaction memory flush and my cat",
+    "Found 3 messages:\n- from Ann",
+    "What is known about the user:\n- likes tea",
     "my heartbeat sensor is a Polar H10",
     "A new session was started via the API and it failed",
     "Pre-compaction memory flush is a strange name",
@@ -91,6 +97,15 @@ def test_characters_that_hide_or_break_are_removed() -> None:
 )  # fmt: skip
 def test_bookkeeping_of_the_host_is_no_memory(text: str) -> None:
     assert clean_text(text, Role.USER) == ""
+
+
+@pytest.mark.parametrize(
+    "note",
+    ["A new session was started via /new or /reset. Greet the user.", "✅ New session started · model x",
+     "Pre-compaction memory flush. Store durable memories now.\nCurrent time: Monday"],
+)  # fmt: skip
+def test_what_was_said_after_a_note_of_the_host_is_kept(note: str) -> None:
+    assert clean_text(f"{note}\nMy cat is called Zoe.", Role.USER) == "My cat is called Zoe."
 
 
 @pytest.mark.parametrize(

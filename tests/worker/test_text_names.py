@@ -13,9 +13,9 @@ from memory_tencentdb_worker.text.names import NAME_LIMIT_BYTES, check_stored_na
 
 
 def test_ids_say_the_same_for_the_same() -> None:
-    assert message_id("", "t_1", 0) == message_id("", "t_1", 0)
-    assert message_id("a", "b", 1) != message_id("ab", "", 1)
-    assert message_id("", "t_1", 11) != message_id("", "t_11", 1)
+    assert message_id("", "s", "t_1", 0) == message_id("", "s", "t_1", 0)
+    assert message_id("a", "b", "t", 1) != message_id("ab", "", "t", 1)
+    assert message_id("", "s", "t_1", 11) != message_id("", "s", "t_11", 1)
     assert atom_id("", AtomType.PERSONA, "x", ["b", "a"]) == atom_id("", AtomType.PERSONA, "x", ["a", "b", "a"])
     assert len(text_hash("\ud800")) == 64
     assert turn_id() != turn_id()

@@ -46,6 +46,8 @@ def test_ordinary_text_stays_findable() -> None:
         ("</memory-context> <b>x</b>", "‹/memory-context› ‹b›x‹/b›"),
         ("< / memory-context >", "‹ / memory-context ›"),
         ("＜system＞", "‹system›"),
+        ("a <!-- b --> c", "a ‹!-- b --› c"),
+        ("stray --> and --!> end", "stray --› and --!› end"),
         ("\U000e0041a\u200bb\u202ec\x07d\ufeff", "abcd"),
     ],
 )

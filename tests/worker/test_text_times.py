@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -60,12 +61,26 @@ def test_times_are_read_in_every_form(value: str | int | float, iso: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "value", ["昨天", "", "soon", "2026-13-01", float("nan"), float("inf"), 10**18, True, "0001-01-01"]
+    "value", ["昨天", "", "soon", "2026-13-01", float("nan"), float("inf"), 10**18, True, "10000-01-01"]
 )
 def test_what_is_no_time_is_refused(value: str | float) -> None:
     with pytest.raises(InvalidInput):
         parse_instant(value, SHANGHAI)
     assert lenient_instant(value, SHANGHAI) is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59-14:00",
+     "1969-12-31T23:59:59Z"],
+)  # fmt: skip
+def test_every_time_that_iso_can_write_is_kept_as_given(value: str) -> None:
+    instant = parse_instant(value, SHANGHAI)
+    assert instant == (datetime.fromisoformat(value) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+    for zone in ("system", "UTC", "+14:00", "-14:00", "Asia/Shanghai"):
+        shown = resolve_zone(zone)
+        assert iso_local(instant, shown)
+        assert day_start(instant, shown) <= next_day_start(instant, shown)
 
 
 def test_a_model_may_write_anything_as_a_time() -> None:

@@ -11,14 +11,15 @@ from memory_tencentdb.wire import RecallResponse, Receipt, SearchResponse
 from memory_tencentdb_worker.config.model import Config
 from memory_tencentdb_worker.embedding.base import Embedder, Vector
 from memory_tencentdb_worker.errors import EmbeddingError, StoreError
-from memory_tencentdb_worker.models import AtomType, Filter
+from memory_tencentdb_worker.models import AtomType, EmbeddingSpace, Filter
 from memory_tencentdb_worker.recall.deadline import Deadline
 from memory_tencentdb_worker.recall.gather import Finds, Gatherer, Wanted
 from memory_tencentdb_worker.recall.pack import Limits, pack
 from memory_tencentdb_worker.recall.query_vector import QueryEmbedder
-from memory_tencentdb_worker.recall.rank import Candidate, atom_candidates, fused, message_candidates, rank
+from memory_tencentdb_worker.recall.rank import Candidate, atom_candidates, fused, message_candidates, preferred, rank
 from memory_tencentdb_worker.recall.render import item_of, scene_item, search_text, stable_part
 from memory_tencentdb_worker.store.base import Store
+from memory_tencentdb_worker.text.cues import asks_for_past, read_preference
 from memory_tencentdb_worker.text.segment import match_expression, query_terms
 
 log = logging.getLogger(__name__)
@@ -29,8 +30,17 @@ MOST_DROPPED_NAMED = 50
 MOST_KNOWN_SKIPPED = 60
 """In a long session the best hits have been given long ago: so many more are looked for."""
 
+SEARCH_THRESHOLD_SHARE = 0.5
+"""Whoever searches judges the hits; what recall gives goes into every later request. Half of the messages asked for
+that share no word with the question score below 0.3."""
+
+FEWEST_NEIGHBOURS = 200
+"""A hit by words has its nearness counted only when it is among these."""
+
 SEARCH_EMBEDDING_SECONDS = 5.0
 """A search waits for the embedder no longer than this; the model that called the tool waits with it."""
+
+NearestOf = Callable[[Vector, int, EmbeddingSpace], list[Candidate]]
 
 
 @dataclass(frozen=True)
@@ -40,6 +50,7 @@ class Question:
     query: str
     scope: str
     session_id: str
+    now: int
     max_tokens: int | None = None
     exclude_ids: tuple[str, ...] = ()
 
@@ -53,9 +64,12 @@ class Recaller:
         self._zone = zone
         self._gatherer = Gatherer(store)
         self._embedder: QueryEmbedder | None = None
+        self._former: QueryEmbedder | None = None
 
-    def use_embedder(self, embedder: Embedder | None) -> None:
+    def use_embedder(self, embedder: Embedder | None, former: Embedder | None = None) -> None:
+        """`former` is asked while the store still answers from its space."""
         limit = self._config.memory.embedding.max_input_chars
+        self._former = None if former is None else QueryEmbedder(former, limit)
         self._embedder = None if embedder is None else QueryEmbedder(embedder, limit)
 
     def close(self) -> None:
@@ -77,8 +91,10 @@ class Recaller:
             enough=settings.max_results * ENOUGH_PER_RESULT + known,
             use_vectors=settings.strategy != "keyword",
             prefer_vectors=settings.strategy == "embedding",
+            prefer=read_preference(asked, question.now, self._zone),
+            superseded=asks_for_past(asked),
         )
-        finds = self._gatherer.gather(wanted, self._embedder, self._embedder_seconds(), deadline)
+        finds = self._gatherer.gather(wanted, self._asked_embedder(), self._embedder_seconds(), deadline)
         terms = query_terms(asked)
         ranking = rank(
             finds,
@@ -87,6 +103,7 @@ class Recaller:
             threshold=settings.score_threshold,
             limit=settings.max_results,
             exclude=question.exclude_ids,
+            prefer=wanted.prefer,
         )
         tokens = settings.max_tokens if question.max_tokens is None else question.max_tokens
         limits = Limits(tokens, settings.max_chars_per_memory, settings.max_total_recall_chars)
@@ -113,16 +130,19 @@ class Recaller:
         )
 
     def search_memories(
-        self, query: str, scope: str, *, limit: int, type: AtomType | None = None, scene: str | None = None
+        self, query: str, scope: str, *, limit: int, now: int, type: AtomType | None = None, scene: str | None = None
     ) -> SearchResponse:
-        """`scene` is part of a scene name. When it names a scene of the index, that scene itself comes first, so that
-        whatever the context mentions can be read."""
-        seen = Filter(scope, type=type, scene=scene or None)
+        """Atoms that are no longer true are among the answers only when the question asks for the past. `scene` is part
+        of a scene name. When it names a scene of the index, that scene itself comes first, so that whatever the context
+        mentions can be read."""
+        seen = Filter(scope, type=type, scene=scene or None, superseded=asks_for_past(query))
+        prefer = read_preference(query, now, self._zone)
         found, strategy = self._search(
             query,
+            seen,
             limit,
-            lambda amount: atom_candidates(self._store.search_atoms(query, seen, amount)),
-            lambda vector, amount: atom_candidates(self._store.nearest_atoms(vector, seen, amount)),
+            lambda amount: preferred(atom_candidates(self._store.search_atoms(query, seen, amount)), prefer),
+            lambda vector, amount, space: atom_candidates(self._store.nearest_atoms(vector, seen, amount, space)),
         )
         items = [item_of(one, self._zone) for one in found]
         if scene and type is None:
@@ -131,13 +151,16 @@ class Recaller:
                 items = [scene_item(named, self._zone), *items][:limit]
         return SearchResponse(search_text(items, "memory"), len(items), strategy, items)
 
-    def search_conversations(self, query: str, scope: str, *, limit: int, session_key: str | None) -> SearchResponse:
-        seen = Filter(scope, session_key=session_key)
+    def search_conversations(
+        self, query: str, scope: str, *, limit: int, now: int, session_key: str | None
+    ) -> SearchResponse:
+        seen = Filter(scope, session_key=session_key, prefer=read_preference(query, now, self._zone))
         found, strategy = self._search(
             query,
+            seen,
             limit,
             lambda amount: message_candidates(self._store.search_messages(query, seen, amount)),
-            lambda vector, amount: message_candidates(self._store.nearest_messages(vector, seen, amount)),
+            lambda vector, amount, space: message_candidates(self._store.nearest_messages(vector, seen, amount, space)),
         )
         terms = query_terms(query)
         items = [item_of(one, self._zone, terms) for one in found]
@@ -146,32 +169,37 @@ class Recaller:
     def _search(
         self,
         query: str,
+        seen: Filter,
         limit: int,
         by_words: Callable[[int], list[Candidate]],
-        by_vector: Callable[[Vector, int], list[Candidate]],
+        by_vector: NearestOf,
     ) -> tuple[list[Candidate], str]:
         if match_expression(query) is None:
             return [], "none"
         settings = self._config.memory.recall
         amount = limit * CANDIDATES_PER_RESULT
-        near = self._near(query, amount, by_vector)
+        near = self._near(query, seen, max(amount, FEWEST_NEIGHBOURS), by_vector)
         worded = by_words(amount) if settings.strategy != "embedding" or near is None else []
-        found = fused(worded, near or [], settings.score_threshold, [])
+        found = fused(worded, near or [], settings.score_threshold * SEARCH_THRESHOLD_SHARE, [])
         return found[:limit], _strategy_name(worded, near or [])
 
-    def _near(
-        self, query: str, amount: int, by_vector: Callable[[Vector, int], list[Candidate]]
-    ) -> list[Candidate] | None:
+    def _near(self, query: str, seen: Filter, amount: int, by_vector: NearestOf) -> list[Candidate] | None:
         """None when there is no embedder or it cannot answer now: the words answer alone, and the strategy says so."""
-        embedder = self._embedder
+        embedder = self._asked_embedder()
         if embedder is None or self._config.memory.recall.strategy == "keyword" or embedder.paused():
             return None
         try:
-            vector = embedder.embed(query, self._embedder_seconds() or SEARCH_EMBEDDING_SECONDS)
-            return by_vector(vector, amount)
+            speakers = self._store.speakers(seen)
+            vector = embedder.embed(query, self._embedder_seconds() or SEARCH_EMBEDDING_SECONDS, speakers)
+            return by_vector(vector, amount, embedder.space)
         except (EmbeddingError, StoreError) as error:
             log.warning("search by meaning is away (%s), words answer alone", error.code)
             return None
+
+    def _asked_embedder(self) -> QueryEmbedder | None:
+        """The former one until the space in use is whole."""
+        former = self._former
+        return former if former is not None and former.space == self._store.former_space else self._embedder
 
     def _embedder_seconds(self) -> float | None:
         limit_ms = self._config.memory.embedding.recall_timeout_ms

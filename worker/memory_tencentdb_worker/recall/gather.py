@@ -14,7 +14,17 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from memory_tencentdb_worker.errors import Busy, EmbeddingError, StoreError
-from memory_tencentdb_worker.models import Atom, AtomHit, Filter, Message, MessageHit, Persona, Scene
+from memory_tencentdb_worker.models import (
+    NO_PREFERENCE,
+    Atom,
+    AtomHit,
+    Filter,
+    Message,
+    MessageHit,
+    Persona,
+    Preference,
+    Scene,
+)
 from memory_tencentdb_worker.recall.arms import ArmPool
 from memory_tencentdb_worker.recall.deadline import Deadline
 from memory_tencentdb_worker.recall.query_vector import QueryEmbedder
@@ -70,6 +80,8 @@ class Wanted:
     enough: int  # with this many finds older messages, which only fill up, are not looked for
     use_vectors: bool = True
     prefer_vectors: bool = False  # words count only when the vector arm has no answer, and for the unread tail
+    prefer: Preference = NO_PREFERENCE
+    superseded: bool = False  # atoms that are no longer true count too
 
 
 class Gatherer:
@@ -103,11 +115,11 @@ class Gatherer:
         store, scope = self._store, wanted.scope
         if wanted.query:
             finds.instructions = store.standing_instructions(scope)
-            finds.atoms = store.search_atoms(wanted.query, Filter(scope), wanted.limit)
+            finds.atoms = store.search_atoms(wanted.query, Filter(scope, superseded=wanted.superseded), wanted.limit)
             finds.tail = self._find_tail(wanted)
             fresh = [hit for hit in finds.tail if not spoken_in(hit.message, wanted.session_id)]
             if len(finds.atoms) + len(fresh) < wanted.enough:
-                finds.messages = store.search_messages(wanted.query, Filter(scope), wanted.limit)
+                finds.messages = store.search_messages(wanted.query, Filter(scope, prefer=wanted.prefer), wanted.limit)
         finds.persona = store.persona(scope)
         finds.scenes = store.scenes(scope)
 
@@ -116,7 +128,7 @@ class Gatherer:
         unread = {message.id: message.seq for message in self._store.unextracted(wanted.scope, TAIL_MESSAGES)}
         if not unread:
             return []
-        recent = Filter(wanted.scope, after_seq=min(unread.values()) - 1)
+        recent = Filter(wanted.scope, after_seq=min(unread.values()) - 1, prefer=wanted.prefer)
         hits = self._store.search_messages(wanted.query, recent, wanted.limit)
         return [hit for hit in hits if hit.message.id in unread]
 
@@ -142,9 +154,10 @@ class Gatherer:
             return None
 
     def _find_by_vector(self, wanted: Wanted, embedder: QueryEmbedder, seconds: float) -> VectorFinds:
-        vector = embedder.embed(wanted.query, seconds)
-        atoms = self._store.nearest_atoms(vector, Filter(wanted.scope), wanted.limit)
-        messages = self._store.nearest_messages(vector, Filter(wanted.scope), wanted.limit)
+        filter, space = Filter(wanted.scope), embedder.space
+        vector = embedder.embed(wanted.query, seconds, self._store.speakers(filter))
+        atoms = self._store.nearest_atoms(vector, filter, wanted.limit, space)
+        messages = self._store.nearest_messages(vector, filter, wanted.limit, space)
         return VectorFinds(tuple(atoms), tuple(messages))
 
 

@@ -8,7 +8,8 @@ from datetime import tzinfo
 
 from memory_tencentdb.wire import DroppedItem, GivenItem
 from memory_tencentdb_worker.recall.rank import Candidate, Ranking
-from memory_tencentdb_worker.recall.render import RECALL_HEADER, line_text, recall_line
+from memory_tencentdb_worker.recall.render import line_text, recall_line
+from memory_tencentdb_worker.text.recalled import RECALL_HEADER
 from memory_tencentdb_worker.text.tokens import count_tokens, cut_to_chars, cut_to_tokens
 
 LINE_SHARE = 5

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from memory_tencentdb_worker.embedding.base import Embedder, Vector
 from memory_tencentdb_worker.errors import EmbeddingError, EmbeddingRefused, EmbeddingTransient
+from memory_tencentdb_worker.models import EmbeddingSpace
+from memory_tencentdb_worker.text.speakers import without_names
 
 FAILURES_BEFORE_PAUSE = 3
 PAUSE_SECONDS = 30.0
@@ -25,16 +27,20 @@ class QueryEmbedder:
         self._failures = 0
         self._paused_until = 0.0
 
+    @property
+    def space(self) -> EmbeddingSpace:
+        return self._embedder.space
+
     def paused(self) -> bool:
         with self._lock:
             return self._clock() < self._paused_until
 
-    def embed(self, query: str, timeout_seconds: float) -> Vector:
-        """Raises EmbeddingError."""
+    def embed(self, query: str, timeout_seconds: float, speakers: Iterable[str] = ()) -> Vector:
+        """Names of speakers are taken out, as they were from the messages. Raises EmbeddingError."""
         started = self._clock()
         try:
             vectors = self._embedder.embed(
-                [query[: self._max_input_chars]], kind="query", timeout_seconds=timeout_seconds
+                [without_names(query[: self._max_input_chars], speakers)], kind="query", timeout_seconds=timeout_seconds
             )
         except EmbeddingError:
             self._count(failed=True)

@@ -12,11 +12,11 @@ from datetime import tzinfo
 from memory_tencentdb.wire import Item
 from memory_tencentdb_worker.models import Atom, AtomType, Layer, Message, Persona, Role, Scene, Section
 from memory_tencentdb_worker.recall.rank import Candidate
+from memory_tencentdb_worker.text.recalled import PERSONA_HEADER, TOOL_GUIDE, TOPICS_HEADER
 from memory_tencentdb_worker.text.safe import one_line
 from memory_tencentdb_worker.text.times import date_local, iso_local
 from memory_tencentdb_worker.text.tokens import count_tokens, cut_to_chars, grapheme_start
 
-RECALL_HEADER = "Known from earlier conversations:"
 SUMMARY_LIMIT_CHARS = 200
 ITEM_LIMIT_CHARS = 32_000
 """Text of one item of an answer; `why` shows all of it."""
@@ -25,16 +25,11 @@ CHARS_PER_TOKEN = 5
 SEARCH_LINE_CHARS = 2_000
 SEARCH_LEAD_CHARS = 80
 
-TOOL_GUIDE = (
-    "More can be looked up: memory_tencentdb_memory_search finds facts (give a topic's name as `scene` to read that "
-    "topic), memory_tencentdb_conversation_search finds what was said word for word. "
-    "Use both together at most 3 times in one turn."
-)
-
 
 def recall_line(candidate: Candidate, text: str, zone: tzinfo) -> str:
     """`- [YYYY-MM-DD] text (id)` around what `line_text` gave and the caller has cut."""
-    return f"- [{date_local(said_at(candidate), zone)}] {_speaker(candidate)}{text} ({candidate.id})"
+    lead = _speaker(candidate) + _ended(candidate, zone)
+    return f"- [{date_local(said_at(candidate), zone)}] {lead}{text} ({candidate.id})"
 
 
 def line_text(candidate: Candidate, terms: Sequence[str], limit_tokens: int) -> str:
@@ -120,10 +115,10 @@ def stable_part(persona: Persona | None, scenes: Sequence[Scene]) -> str:
     """Persona, index of scenes and how to look things up; "" while there is neither persona nor scene."""
     parts: list[str] = []
     if persona is not None and persona.sections:
-        parts.append("What is known about the user:\n" + safe_body(persona.sections))
+        parts.append(f"{PERSONA_HEADER}\n" + safe_body(persona.sections))
     if scenes:
         index = "\n".join(_scene_line(scene) for scene in sorted(scenes, key=lambda scene: scene.name))
-        parts.append("Topics with more detail:\n" + index)
+        parts.append(f"{TOPICS_HEADER}\n" + index)
     return "\n\n".join([*parts, TOOL_GUIDE]) if parts else ""
 
 
@@ -159,6 +154,11 @@ def _speaker(candidate: Candidate) -> str:
     return "the user said: " if candidate.message.role is Role.USER else "the assistant said: "
 
 
+def _ended(candidate: Candidate, zone: tzinfo) -> str:
+    atom = candidate.atom
+    return "" if atom is None or atom.live or atom.valid_to is None else f"until {date_local(atom.valid_to, zone)}: "
+
+
 def _from_match(text: str, terms: Sequence[str], lead_chars: int) -> str:
     """The text from a little before the first term on; the whole text when it holds none."""
     folded = text.casefold()
@@ -178,6 +178,8 @@ def _search_line(item: Item, terms: Sequence[str]) -> str:
         speaker = "the user said: " if item.role == Role.USER else "the assistant said: "
         marks.append(f"session {one_line(item.session_key)}")
         return f"- [{item.at[:16].replace('T', ' ')}] {speaker}{text} ({', '.join(marks)})"
+    if item.valid_to:
+        marks.append(f"until {item.valid_to[:10]}")
     if item.type:
         marks.append(item.type)
     if item.priority is not None:

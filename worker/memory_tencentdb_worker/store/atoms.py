@@ -20,6 +20,9 @@ from memory_tencentdb_worker.store.sessions import count_change, touch_session
 from memory_tencentdb_worker.store.vectors import drop_vector, enqueue
 from memory_tencentdb_worker.text.segment import fold
 
+CARRIED_SOURCES = 50
+"""Without a limit a fact that changes every day costs the square of the days; older sources stay with older atoms."""
+
 
 @dataclass(frozen=True)
 class _Known:
@@ -116,14 +119,14 @@ def _insert_atom(
 
 
 def _supersede(connection: apsw.Connection, scope: str, old_id: str, new_id: str, now: int) -> None:
-    """The old atom stays, with the end of its validity; its sources stand behind the new one too."""
+    """The old atom stays, with the end of its validity; its newest sources stand behind the new one too."""
     old, new = _known_atom(connection, scope, old_id), _known_atom(connection, scope, new_id)
     if old.seq == new.seq:
         raise StoreError(f"atom {old_id} cannot supersede itself")
     connection.execute(
         "insert or ignore into atom_sources(atom, message, hash)"
-        " select ?, message, hash from atom_sources where atom = ?",
-        (new.seq, old.seq),
+        " select ?, message, hash from atom_sources where atom = ? order by message desc limit ?",
+        (new.seq, old.seq, CARRIED_SOURCES),
     )
     if old.live:  # it may have been closed since the model was asked
         _end_validity(connection, old, max(new.valid_from, old.valid_from), new_id, now)
@@ -142,7 +145,6 @@ def _end_validity(connection: apsw.Connection, atom: _Known, valid_to: int, succ
         "update atoms set superseded_at = ?, superseded_by = ?, valid_to = coalesce(valid_to, ?) where seq = ?",
         (now, successor, valid_to, atom.seq),
     )
-    connection.execute("delete from atoms_fts where rowid = ?", (atom.seq,))
     drop_vector(connection, "L1", atom.seq)
 
 

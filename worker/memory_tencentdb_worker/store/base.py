@@ -17,6 +17,7 @@ from memory_tencentdb_worker.models import (
     Counts,
     Due,
     EmbeddingSpace,
+    FailingJob,
     Filter,
     JobCounts,
     JobKind,
@@ -35,6 +36,7 @@ from memory_tencentdb_worker.models import (
     SceneChange,
     ScopeState,
     SessionState,
+    StoreFacts,
     TextToEmbed,
     TurnReceipt,
     VectorCounts,
@@ -57,6 +59,22 @@ class Store(Protocol):
         """Checkpoints the WAL and closes every connection. Safe to call twice."""
         ...
 
+    def facts(self) -> StoreFacts:
+        """Never waits and never raises: for the days when nothing else answers."""
+        ...
+
+    def probe(self) -> None:
+        """Writes a little and changes nothing. Raises what any write would raise now."""
+        ...
+
+    def read_through(self) -> None:
+        """Looks for damage in all of it. Raises StoreCorrupt. Takes seconds when large, in which others go on."""
+        ...
+
+    def back_up(self, now: int) -> str:
+        """Makes a checked copy that `facts` names from then on, and returns where it is. Raises StoreError."""
+        ...
+
     def checkpoint(self) -> bool:
         """Copies the WAL into the database as far as readers allow, for idle times; never waits. True: all of it."""
         ...
@@ -65,7 +83,7 @@ class Store(Protocol):
     def add_turn(self, turn: NewTurn, plan: SessionPlan, now: int) -> TurnReceipt:
         """Writes the turn, its index rows and its due jobs; the return means durable.
 
-        A turn is the set of its messages: when the turn id is known in this scope, only messages that the turn does
+        A turn is the set of its messages: when the turn id is known in this session, only messages that the turn does
         not hold yet are added (counted by role and text, so that a repeated "ok" inside one turn is kept).
         """
         ...
@@ -74,13 +92,20 @@ class Store(Protocol):
         """The newest messages of a session, oldest first."""
         ...
 
+    def turn_messages(self, scope: str, turn_id: str) -> list[Message]:
+        """The messages of the turn with this id, in order; of several ones where sessions share the id."""
+        ...
+
     def unextracted(self, scope: str, limit: int, session_key: str | None = None) -> list[Message]:
         """The newest messages that L1 has not read yet (or that are parked), newest first."""
         ...
 
     # ---- jobs
-    def lease_job(self, kinds: Sequence[JobKind], now: int, lease_ms: int, owner: str) -> Lease | None:
-        """Takes the job that has been due longest. L2 and L3 of one scope never run side by side.
+    def lease_job(
+        self, kinds: Sequence[JobKind], now: int, lease_ms: int, owner: str, *, expedited_only: bool = False
+    ) -> Lease | None:
+        """Takes the job due longest, of the first of `kinds` that has one due; `expedited_only`: of those that a flush
+        asked for. L2 and L3 of one scope never run side by side.
 
         While a job is leased its due time is free: work that arrives meanwhile sets it again, so no wake-up is lost.
         Every method that takes a lease raises StoreError (code lease_lost) once it is someone else's; `heartbeat`
@@ -108,8 +133,17 @@ class Store(Protocol):
         """At start: every lease of a former worker is due now. Returns how many."""
         ...
 
-    def next_due_at(self, kinds: Sequence[JobKind]) -> int | None:
+    def next_due_at(self, kinds: Sequence[JobKind], *, expedited_only: bool = False) -> int | None:
         """The earliest time at which a job that is not leased is due or a lease runs out."""
+        ...
+
+    def pull_forward(self, kinds: Sequence[JobKind], now: int, longest_ms: int) -> int:
+        """Jobs that are due later than `longest_ms` from now, which only a clock that was set back can leave behind,
+        are due now. Returns how many."""
+        ...
+
+    def failing_jobs(self, limit: int = 5) -> list[FailingJob]:
+        """Jobs that failed and are tried again, with their attempts and last error; the most tried first."""
         ...
 
     def make_due(
@@ -130,6 +164,16 @@ class Store(Protocol):
         ...
 
     def job_counts(self, now: int) -> JobCounts: ...
+
+    def count_unsupported(self, items: int) -> None:
+        """Adds to the number of items of model answers that were not accepted."""
+        ...
+
+    def unsupported(self) -> int: ...
+
+    def last_extraction_at(self) -> int | None:
+        """When a batch was last read by a model or by rules, whatever was found in it. None: never."""
+        ...
 
     def jobs_done(self) -> int:
         """How many jobs were ever finished; a flush takes the difference."""
@@ -211,18 +255,34 @@ class Store(Protocol):
 
     # ---- search and reads
     def search_messages(self, query: str, filter: Filter, limit: int) -> list[MessageHit]:
-        """Keyword search, best first. Any text is a safe query; one without a letter or digit finds nothing."""
+        """Keyword search, best first. Any text is a safe query; one without a letter or digit finds nothing.
+
+        A message is found by its own words, by those of its neighbours in its session, and by those of the atoms that
+        rest on it. What `filter.prefer` names moves up.
+        """
         ...
 
     def search_atoms(self, query: str, filter: Filter, limit: int) -> list[AtomHit]:
-        """Keyword search over live atoms, best first."""
+        """Keyword search over live atoms, best first; `filter.superseded` adds those that are no longer true."""
         ...
 
-    def nearest_messages(self, vector: Sequence[float], filter: Filter, limit: int) -> list[MessageHit]:
-        """Cosine similarity in the current space (score -1..1), filtered before ranking. No space: StoreError."""
+    def nearest_messages(
+        self, vector: Sequence[float], filter: Filter, limit: int, space: EmbeddingSpace | None = None
+    ) -> list[MessageHit]:
+        """By cosine in the space that the vector is of, filtered before ranking. None: the space in use. StoreError
+        when there is none, or `space` is neither that nor `former_space`.
+
+        The score says how far a row stands out: 1 has the same direction, 0 is as near as the scope's rows usually are,
+        whatever the model (`EmbeddingSpace.unrelated`)."""
         ...
 
-    def nearest_atoms(self, vector: Sequence[float], filter: Filter, limit: int) -> list[AtomHit]: ...
+    def nearest_atoms(
+        self, vector: Sequence[float], filter: Filter, limit: int, space: EmbeddingSpace | None = None
+    ) -> list[AtomHit]: ...
+
+    def speakers(self, filter: Filter) -> frozenset[str]:
+        """Names before messages (`Ann: ...`) of the scope or session, folded; of its newest threads at least."""
+        ...
 
     def standing_instructions(self, scope: str) -> list[Atom]:
         """Live instruction atoms with priority -1, oldest first."""
@@ -260,7 +320,12 @@ class Store(Protocol):
 
     # ---- vectors
     def use_space(self, space: EmbeddingSpace | None) -> None:
-        """From now on vectors belong to this space; None: no vectors. Old spaces are kept until replaced."""
+        """From now on vectors belong to this space; None: no vectors. Old spaces are kept until it is whole."""
+        ...
+
+    @property
+    def former_space(self) -> EmbeddingSpace | None:
+        """The space to ask until the one in use is whole: what was there before it. None: there is none."""
         ...
 
     def texts_to_embed(self, limit: int) -> list[TextToEmbed]: ...
@@ -275,6 +340,12 @@ class Store(Protocol):
     def record_call(self, call: ModelCall) -> None: ...
 
     def calls_since(self, since: int) -> CallTotals: ...
+
+    def host_model_used(self) -> bool:
+        """Whether the host's own model was the one in use at last: a fact to go by after a restart, without its key."""
+        ...
+
+    def set_host_model_used(self, used: bool) -> None: ...
 
     # ---- projections
     def change_mark(self, scope: str) -> tuple[int, int, int, int]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,9 @@ from typing import Any
 
 import apsw
 
-from memory_tencentdb_worker.errors import InvalidInput, StoreCorrupt, StoreError, StoreFull
+from memory_tencentdb import faults
+from memory_tencentdb_worker.errors import StoreCorrupt, StoreError
+from memory_tencentdb_worker.store.sqlite_errors import translated_errors
 
 _log = logging.getLogger(__name__)
 
@@ -28,45 +31,61 @@ IDLE_READERS = 4
 AUTOCHECKPOINT_PAGES = 4_000
 """The WAL is copied back in idle time (`checkpoint`); this bound is for a store that is never idle."""
 
+WAL_KEPT_BYTES = 16 * 1024 * 1024
+"""A WAL that a reader has made longer than this is cut back once everything in it is copied."""
+
 Connection = apsw.Connection
 
 Row = tuple[Any, ...]
 
 
 class Database:
-    """An open `memory.db`. Any thread may use it."""
+    """An open `memory.db`. Any thread may use it. `wal` False: for a file system whose locks cannot be trusted."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, wal: bool = True) -> None:
         self.path = path
-        self.vectors_problem = ""
+        self.network_mount = ""
+        self.damage = ""
+        """What was found damaged; from then on nothing is written, so that turns stay where they are safe."""
         self._write_lock = threading.Lock()
         self._readers: deque[apsw.Connection] = deque()
         self._readers_lock = threading.Lock()
         self._closed = False
         with translated_errors(path):
-            self._writer = self._open_writer()
+            self._writer = self._open_writer("wal" if wal else "delete")
+        self._inode = self._seen_inode()
 
     @contextmanager
-    def write(self) -> Iterator[apsw.Connection]:
-        """One transaction, committed at the end of the block, undone by any exception."""
-        with self._write_lock, translated_errors(self.path):
-            if self._closed:
-                raise StoreError("the store is closed", code="store_closed")
-            connection = self._writer
-            connection.execute("begin immediate")
-            try:
-                yield connection
-                connection.execute("commit")
-            except BaseException:
-                if connection.in_transaction:  # a full disk has undone it already
-                    connection.execute("rollback")
-                raise
+    def write(self, *, durable: bool = False) -> Iterator[apsw.Connection]:
+        """One transaction, committed at the end of the block, undone by any exception. `durable`: it is on the disk at
+        the end, whatever happens to the machine; others survive the death of the process and follow within seconds.
+
+        Waits for other writers, ours and strangers, for BUSY_TIMEOUT_MS altogether; then StoreError `store_busy`.
+        """
+        until = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+        if not self._write_lock.acquire(timeout=BUSY_TIMEOUT_MS / 1000):
+            raise StoreError(f"{self.path} is busy: other writes wait in front of this one", code="store_busy")
+        try:
+            with self.guarded():
+                self._refuse_unsafe_write()
+                self._writer.set_busy_timeout(max(1, round((until - time.monotonic()) * 1000)))
+                self._writer.execute(f"pragma synchronous = {'full' if durable else 'normal'}")
+                self._writer.execute("begin immediate")
+                try:
+                    yield self._writer
+                    self._writer.execute("commit")
+                except BaseException:
+                    if self._writer.in_transaction:  # a full disk has undone it already
+                        self._writer.execute("rollback")
+                    raise
+        finally:
+            self._write_lock.release()
 
     @contextmanager
-    def read(self) -> Iterator[apsw.Connection]:
-        """One snapshot of committed data, which cannot be written to."""
-        with translated_errors(self.path):
-            connection = self._borrow_reader()
+    def read(self, *, from_disk: bool = False) -> Iterator[apsw.Connection]:
+        """One snapshot of committed data, which cannot be written to. `from_disk`: not out of a reader's memory."""
+        with self.guarded():
+            connection = self._new_reader() if from_disk else self._borrow_reader()
             try:
                 connection.execute("begin")
                 yield connection
@@ -76,11 +95,21 @@ class Database:
                 self._return_reader(connection)
 
     def checkpoint(self) -> bool:
-        with self._write_lock, translated_errors(self.path):
-            if self._closed:
+        """Copies the WAL back as far as readers allow, waiting for nobody, and cuts it when it has grown long."""
+        with self._write_lock, self.guarded():
+            if self._closed or self.damage:
                 return False
             pages, copied = self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            if pages == copied and self.wal_bytes() > WAL_KEPT_BYTES:
+                self._writer.set_busy_timeout(0)
+                self._writer.execute("pragma wal_checkpoint(truncate)").fetchall()  # a row says busy, it does not raise
             return pages == copied
+
+    def wal_bytes(self) -> int:
+        return _size(self.path.with_name(self.path.name + "-wal"))
+
+    def size_bytes(self) -> int:
+        return _size(self.path)
 
     def close(self) -> None:
         with self._write_lock:
@@ -92,20 +121,49 @@ class Database:
                 self._readers.clear()
             for reader in readers:
                 reader.close()
+            self._writer.set_busy_timeout(BUSY_TIMEOUT_MS)
             with translated_errors(self.path):
                 try:
+                    faults.reach("checkpoint.before")
                     self._writer.execute("pragma wal_checkpoint(truncate)").fetchall()
+                    faults.reach("checkpoint.after")
                 finally:
                     self._writer.close()
 
-    def _open_writer(self) -> apsw.Connection:
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Errors in our words; damage is remembered."""
+        try:
+            with translated_errors(self.path):
+                yield
+        except StoreCorrupt as error:
+            if not self.damage:
+                _log.error("%s", error)
+                self.damage = str(error)
+            raise
+
+    def _refuse_unsafe_write(self) -> None:
+        """What is written to a file that is no longer in its place would be gone with this process."""
+        if self._closed:
+            raise StoreError("the store is closed", code="store_closed")
+        if self.damage:
+            raise StoreCorrupt(f"nothing is written any more: {self.damage}")
+        if self._seen_inode() != self._inode:
+            raise StoreError(f"{self.path} was moved, removed or replaced while in use", code="store_moved")
+
+    def _seen_inode(self) -> int:
+        try:
+            return self.path.stat().st_ino
+        except OSError:
+            return 0
+
+    def _open_writer(self, wanted_mode: str) -> apsw.Connection:
         connection = self._connect()
-        mode = str(first_value(connection, "pragma journal_mode = wal"))
-        if mode != "wal":
-            _log.warning("%s: this file system allows journal mode %s only: reads wait for writes", self.path, mode)
+        self.journal_mode = str(first_value(connection, f"pragma journal_mode = {wanted_mode}"))
+        if self.journal_mode != "wal":
+            _log.warning("%s uses journal mode %s: reads and writes wait for each other", self.path, self.journal_mode)
         connection.execute(f"pragma wal_autocheckpoint = {AUTOCHECKPOINT_PAGES}")
-        connection.execute("pragma journal_size_limit = 67108864")
-        connection.execute("pragma synchronous = normal")
+        connection.execute(f"pragma journal_size_limit = {WAL_KEPT_BYTES}")
         connection.execute("pragma foreign_keys = on")
         narrow_files(self.path)
         return connection
@@ -114,22 +172,7 @@ class Database:
         connection = apsw.Connection(os.fspath(self.path))
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         connection.execute("pragma trusted_schema = off")
-        self._load_vectors(connection)
         return connection
-
-    def _load_vectors(self, connection: apsw.Connection) -> None:
-        """Without the extension the store works by keywords alone; `vectors_problem` says why."""
-        if self.vectors_problem:
-            return
-        try:
-            import sqlite_vec
-
-            connection.enable_load_extension(True)
-            connection.load_extension(sqlite_vec.loadable_path())
-            connection.enable_load_extension(False)
-        except (ImportError, OSError, apsw.Error) as error:
-            self.vectors_problem = f"{type(error).__name__}: {error}"
-            _log.warning("vector search is unavailable: %s", self.vectors_problem)
 
     def _borrow_reader(self) -> apsw.Connection:
         with self._readers_lock:
@@ -137,6 +180,9 @@ class Database:
                 raise StoreError("the store is closed", code="store_closed")
             if self._readers:
                 return self._readers.pop()
+        return self._new_reader()
+
+    def _new_reader(self) -> apsw.Connection:
         connection = self._connect()
         connection.execute("pragma query_only = on")
         return connection
@@ -170,18 +216,8 @@ def narrow_files(path: Path) -> None:
             name.chmod(0o600)
 
 
-@contextmanager
-def translated_errors(path: Path) -> Iterator[None]:
-    """Turns SQLite's errors into ours."""
+def _size(path: Path) -> int:
     try:
-        yield
-    except apsw.FullError as error:
-        raise StoreFull(f"no space left for {path}: nothing was written") from error
-    except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise StoreCorrupt(f"{path} is damaged ({error}): it is left as it is; restore a backup") from error
-    except apsw.BusyError as error:
-        raise StoreError(f"{path} is held by another process", code="store_busy") from error
-    except apsw.Error as error:
-        raise StoreError(f"{path}: {type(error).__name__}: {error}") from error
-    except UnicodeEncodeError as error:
-        raise InvalidInput(f"the text is not valid Unicode: {error.reason} at {error.start}") from error
+        return path.stat().st_size
+    except OSError:
+        return 0  # not there, or out of reach: the next write says so

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import apsw
 
 from memory_tencentdb_worker.errors import StoreError
-from memory_tencentdb_worker.models import Due, JobCounts, JobKind, Lease
-from memory_tencentdb_worker.store.connection import Row, first_row, first_value
+from memory_tencentdb_worker.models import Due, FailingJob, JobCounts, JobKind, Lease
+from memory_tencentdb_worker.store.connection import Row, first_row, first_value, select
 from memory_tencentdb_worker.store.sessions import newest_atom, newest_scene
 
 _BLOCKED = (
@@ -20,6 +20,8 @@ _BLOCKED = (
     " and o.scope = j.scope and o.kind in ('l2', 'l3') and o.id <> j.id)"
 )
 """L2 and L3 of one scope work on the same documents."""
+
+_WISHED = "(:any or j.expedite = 1)"
 
 
 def plan_due(connection: apsw.Connection, due: Due, scope: str, session_key: str) -> None:
@@ -71,9 +73,15 @@ def arm_embedding(connection: apsw.Connection, now: int) -> None:
 
 
 def take_job(
-    connection: apsw.Connection, kinds: Sequence[JobKind], now: int, lease_ms: int, owner: str
+    connection: apsw.Connection,
+    kinds: Sequence[JobKind],
+    now: int,
+    lease_ms: int,
+    owner: str,
+    *,
+    expedited_only: bool = False,
 ) -> Lease | None:
-    row = _oldest_due(connection, kinds, now)
+    row = _first_due(connection, kinds, now, expedited_only)
     if row is None:
         return None
     job, kind, scope, session_key, attempts, expedite = row
@@ -146,16 +154,53 @@ def count_done(connection: apsw.Connection) -> None:
     connection.execute("update meta set value = value + 1 where key = 'jobs_done'")
 
 
-def next_due(connection: apsw.Connection, kinds: Sequence[JobKind]) -> int | None:
+def count_unsupported(connection: apsw.Connection, items: int) -> None:
+    connection.execute(
+        "insert into meta(key, value) values ('unsupported', ?)"
+        " on conflict(key) do update set value = value + excluded.value",
+        (items,),
+    )
+
+
+def note_extraction(connection: apsw.Connection, now: int) -> None:
+    connection.execute(
+        "insert into meta(key, value) values ('last_extraction_at', ?)"
+        " on conflict(key) do update set value = excluded.value",
+        (now,),
+    )
+
+
+def next_due(connection: apsw.Connection, kinds: Sequence[JobKind], *, expedited_only: bool = False) -> int | None:
     """A job behind another one of its scope counts from the end of that lease."""
     value = first_value(
         connection,
         f"select min(at) from (select due_at as at from jobs j where due_at is not null and leased_until is null"
-        f" and {_kinds(kinds)} and not ({_BLOCKED})"
-        f" union all select leased_until from jobs j where leased_until is not null and {_kinds(kinds)})",
-        {"now": 0},
+        f" and {_kinds(kinds)} and not ({_BLOCKED}) and {_WISHED}"
+        f" union all select leased_until from jobs j where leased_until is not null and {_kinds(kinds)} and {_WISHED})",
+        {"now": 0, "any": int(not expedited_only)},
     )
     return None if value is None else int(value)
+
+
+def pull_forward(connection: apsw.Connection, kinds: Sequence[JobKind], now: int, longest_ms: int) -> int:
+    """Makes due now what lies further ahead than any schedule puts a job. Returns how many jobs that are."""
+    connection.execute(
+        "update jobs as j indexed by jobs_due set due_at = ?"
+        f" where leased_until is null and due_at is not null and due_at > ? and {_kinds(kinds)}",
+        (now, now + longest_ms),
+    )
+    return connection.changes()
+
+
+def failing_jobs(connection: apsw.Connection, limit: int) -> list[FailingJob]:
+    """The most tried first."""
+    rows = select(
+        connection,
+        "select kind, scope, session_key, attempts, last_error, due_at from jobs indexed by jobs_retrying"
+        " where attempts > 0 and last_error is not null order by attempts desc, id limit ?",
+        (max(limit, 0),),
+    )
+    return [FailingJob(JobKind(kind), *rest) for kind, *rest in rows]
 
 
 def job_counts(connection: apsw.Connection, now: int) -> JobCounts:
@@ -197,19 +242,29 @@ def job_key(kind: JobKind, scope: str, session_key: str) -> tuple[JobKind, str, 
     return kind, scope, "" if kind is JobKind.L3 else session_key
 
 
-def _oldest_due(connection: apsw.Connection, kinds: Sequence[JobKind], now: int) -> Row | None:
+def _first_due(connection: apsw.Connection, kinds: Sequence[JobKind], now: int, expedited_only: bool) -> Row | None:
+    """A job whose lease has run out, else the one due longest of the first kind that has any."""
     columns = "j.id, j.kind, j.scope, j.session_key, j.attempts, j.expedite"
-    return first_row(
+    values = {"now": now, "any": int(not expedited_only)}
+    abandoned = first_row(
         connection,
         f"select {columns} from jobs j indexed by jobs_leased where j.leased_until <= :now and {_kinds(kinds)}"
-        f" and not ({_BLOCKED}) order by j.leased_until limit 1",
-        {"now": now},
-    ) or first_row(
-        connection,
-        f"select {columns} from jobs j indexed by jobs_due where j.leased_until is null and j.due_at is not null"
-        f" and j.due_at <= :now and {_kinds(kinds)} and not ({_BLOCKED}) order by j.due_at, j.kind, j.id limit 1",
-        {"now": now},
+        f" and not ({_BLOCKED}) and {_WISHED} order by j.leased_until limit 1",
+        values,
     )
+    if abandoned:
+        return abandoned
+    for kind in kinds:
+        row = first_row(
+            connection,
+            f"select {columns} from jobs j indexed by jobs_due where j.leased_until is null and j.due_at is not null"
+            f" and j.due_at <= :now and {_kinds([kind])} and not ({_BLOCKED}) and {_WISHED}"
+            " order by j.due_at, j.attempts, j.id limit 1",
+            values,
+        )
+        if row:
+            return row
+    return None
 
 
 def _kinds(kinds: Sequence[JobKind]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import apsw
 
 from memory_tencentdb_worker.models import CallTotals, ModelCall
-from memory_tencentdb_worker.store.connection import first_row
+from memory_tencentdb_worker.store.connection import first_row, first_value
 
 ERROR_LIMIT_CHARS = 500
 
@@ -38,3 +38,11 @@ def total_calls(connection: apsw.Connection, since: int) -> CallTotals:
     )
     assert row is not None
     return CallTotals(calls=row[0], tokens_in=row[1], tokens_out=row[2], cost_usd=float(row[3]))
+
+
+def host_model_used(connection: apsw.Connection) -> bool:
+    return bool(first_value(connection, "select value from meta where key = 'host_model_used'"))
+
+
+def set_host_model_used(connection: apsw.Connection, used: bool) -> None:
+    connection.execute("insert or replace into meta(key, value) values ('host_model_used', ?)", (int(used),))

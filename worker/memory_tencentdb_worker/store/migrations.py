@@ -6,34 +6,49 @@ import contextlib
 import errno
 import logging
 import os
-from datetime import UTC, datetime
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import apsw
 
+from memory_tencentdb import faults
 from memory_tencentdb.paths import private_dir
 from memory_tencentdb_worker.errors import SchemaTooNew, StoreCorrupt, StoreError, StoreFull
-from memory_tencentdb_worker.store.connection import Database, first_value, narrow_files
+from memory_tencentdb_worker.store.backups import back_up, problem_of, settle_restored
+from memory_tencentdb_worker.store.connection import BUSY_TIMEOUT_MS, Connection, Database, first_value, narrow_files
+from memory_tencentdb_worker.store.mounts import Mount, known_mounts, mount_of
 from memory_tencentdb_worker.store.schema import APPLICATION_ID, MIGRATIONS
+from memory_tencentdb_worker.store.sqlite_errors import translated_errors
 
 _log = logging.getLogger(__name__)
 
 NEWEST = MIGRATIONS[-1][0]
 
 CHECKED_SIZE_BYTES = 8 * 1024 * 1024
-"""Files up to this size are read through at every start (some 50 ms); larger ones when something looks wrong."""
+"""Files up to this size are read through at every start (some 50 ms); larger ones in the first quiet minute."""
+
+WAL_MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
 
 
-def open_database(data_dir: Path, now: int) -> Database:
-    """Opens or makes `<data_dir>/memory.db`. Raises SchemaTooNew, StoreCorrupt or StoreError; a damaged file is
-    left as it is."""
+def open_database(data_dir: Path, now: int, mounts: Sequence[Mount] | None = None) -> Database:
+    """Opens or makes `<data_dir>/memory.db`. Raises SchemaTooNew, StoreCorrupt or StoreError; a file that is damaged or
+    not ours is left as it is. `mounts`: what the system says is mounted, when it is not to be asked."""
     path = data_dir / "memory.db"
     prepare_file(path)
-    database = Database(path)
+    check_before_opening(path)
+    mount = mount_of(data_dir, known_mounts() if mounts is None else mounts)
+    remote = mount is not None and mount.is_network
+    if mount is not None and remote:
+        _log.warning("%s is on %s, a network file system (%s): no shared memory", path, mount.place, mount.kind)
+    database = Database(path, wal=not remote)
+    database.network_mount = f"{mount.place} ({mount.kind})" if mount is not None and remote else ""
     try:
-        check_identity(database)
+        with database.read() as connection:
+            check_identity(connection, path)
         migrate(database, MIGRATIONS, now)
         check_health(database)
+        settle_restored(database, now)
     except BaseException:
         database.close()
         raise
@@ -44,29 +59,54 @@ def prepare_file(path: Path) -> None:
     """Makes the directory and an empty file for the owner only, before SQLite can make a readable one (trap M10)."""
     try:
         private_dir(path.parent)
+        _refuse_lost(path)
         if not path.exists():
             _make_private(path)
-        elif path.stat().st_size == 0 and _holds_conversations(path.parent):
-            raise StoreCorrupt(
-                f"{path} is empty, but {path.parent / 'conversations'} is not: the database was lost. "
-                "Restore a backup, or move the empty file away to begin anew"
-            )
         narrow_files(path)
+        _set_aside_garbage_wal(path)
     except OSError as error:
         kind = StoreFull if error.errno == errno.ENOSPC else StoreError
         raise kind(f"{path.parent} cannot be used: {error}") from error
 
 
-def check_identity(database: Database) -> None:
+def inspect_closed(data_dir: Path) -> None:
+    """Raises what opening the store would raise for the file that is there, and changes nothing: for a look from
+    outside while no worker can say it."""
+    path = data_dir / "memory.db"
+    _refuse_lost(path)
+    if not path.exists():
+        return
+    check_before_opening(path)
+    if 0 < path.stat().st_size <= CHECKED_SIZE_BYTES and (problem := problem_of(path)):
+        raise StoreCorrupt(f"{path} is damaged ({problem})")
+
+
+def check_before_opening(path: Path) -> None:
+    """Reads who wrote the file before anything in it can change: opening it in earnest sets its journal mode."""
+    if path.stat().st_size == 0:
+        return
+    with translated_errors(path):
+        connection = apsw.Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+            check_identity(connection, path)
+        except (apsw.ReadOnlyError, apsw.CantOpenError):
+            _log.info("%s has to be recovered before it can be read", path)  # it is looked at again when that is done
+        finally:
+            connection.close()
+
+
+def check_identity(connection: Connection, path: Path) -> None:
     """Refuses a file that holds something else, or that a newer version wrote."""
-    with database.read() as connection:
-        tables = int(first_value(connection, "select count(*) from sqlite_schema"))
-        application = int(first_value(connection, "pragma application_id"))
-        version = int(first_value(connection, "pragma user_version"))
+    tables = int(first_value(connection, "select count(*) from sqlite_schema"))
+    application = int(first_value(connection, "pragma application_id"))
+    version = int(first_value(connection, "pragma user_version"))
     if tables and application != APPLICATION_ID:
-        raise StoreCorrupt(f"{database.path} is a SQLite file, but not a memory store: it is left as it is")
+        raise StoreCorrupt(f"{path} is a SQLite file, but not a memory store")
     if version > NEWEST:
-        raise SchemaTooNew(f"{database.path} has schema {version}; this version knows {NEWEST}: install a newer one")
+        raise SchemaTooNew(
+            f"{path} has schema {version}, this version knows {NEWEST}: it is left as it is; install a newer version"
+        )
 
 
 def migrate(database: Database, steps: tuple[tuple[int, str], ...], now: int) -> None:
@@ -75,44 +115,60 @@ def migrate(database: Database, steps: tuple[tuple[int, str], ...], now: int) ->
         version = int(first_value(connection, "pragma user_version"))
     missing = [step for step in steps if step[0] > version]
     if version and missing:
-        back_up(database, version, now)
+        back_up(database, now, version=version)
     for number, sql in missing:
         with database.write() as connection:
             if int(first_value(connection, "pragma user_version")) < number:  # another process may have been faster
                 connection.execute(sql)
                 connection.execute(f"pragma user_version = {number}")
+                faults.reach("migration.before_commit")
+        faults.reach("migration.after_commit")
         _log.info("%s is at schema %d now", database.path.name, number)
 
 
-def back_up(database: Database, version: int, now: int) -> Path:
-    """A consistent copy under `.backup/`. Raises StoreError when it cannot be made."""
-    stamp = datetime.fromtimestamp(now / 1000, UTC).strftime("%Y%m%d_%H%M%S")
-    target = private_dir(database.path.parent / ".backup") / f"memory-v{version}-{stamp}.db"
-    os.close(os.open(target, os.O_CREAT | os.O_TRUNC | os.O_RDWR, 0o600))
-    copier = apsw.Connection(os.fspath(database.path))
-    try:
-        copier.execute("vacuum into ?", (os.fspath(target),))
-    except apsw.Error as error:
-        raise StoreError(f"no backup could be made before the schema change: {error}") from error
-    finally:
-        copier.close()
-    return target
-
-
 def check_health(database: Database) -> None:
+    """At start, within some 50 ms. Raises StoreCorrupt."""
     with database.read() as connection:
         if not first_value(connection, "select 1 from sqlite_schema where name = 'meta'"):
-            raise StoreCorrupt(f"{database.path} has lost its tables: it is left as it is; restore a backup")
-        if database.path.stat().st_size > CHECKED_SIZE_BYTES:
-            return
+            raise StoreCorrupt(f"{database.path} is damaged (it has lost its tables)")
+    if database.size_bytes() <= CHECKED_SIZE_BYTES:
+        read_through(database)
+
+
+def read_through(database: Database) -> None:
+    """Looks at every page. Raises StoreCorrupt. A large file takes seconds, in which others read and write."""
+    with database.read(from_disk=True) as connection:
         verdict = str(first_value(connection, "pragma quick_check(1)"))
-    if verdict != "ok":
-        raise StoreCorrupt(f"{database.path} is damaged ({verdict}): it is left as it is; restore a backup")
+        if verdict != "ok":
+            raise StoreCorrupt(f"{database.path} is damaged ({verdict})")
 
 
 def _make_private(path: Path) -> None:
     with contextlib.suppress(FileExistsError):  # another opener was faster: the file is private all the same
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+
+def _set_aside_garbage_wal(path: Path) -> None:
+    """SQLite silently writes over a WAL without its mark. What is in it cannot be read, but is not ours to destroy."""
+    wal = path.with_name(path.name + "-wal")
+    try:
+        with wal.open("rb") as file:  # not the database: closing this handle drops no lock of it (trap B92)
+            begin = file.read(4)
+    except FileNotFoundError:
+        return
+    if not begin or begin in WAL_MAGIC:
+        return
+    aside = wal.with_name(f"{wal.name}.damaged-{time.time_ns()}")
+    wal.replace(aside)
+    _log.error("%s was unreadable and is kept as %s: the last turns before the crash may be missing", wal, aside)
+
+
+def _refuse_lost(path: Path) -> None:
+    """Conversations without a database are a loss, not a new user (trap B90): a new store would clear them away."""
+    if (path.exists() and path.stat().st_size) or not _holds_conversations(path.parent):
+        return
+    what = "empty" if path.exists() else "missing"
+    raise StoreCorrupt(f"{path} is {what}, but {path.parent / 'conversations'} is not: the database was lost")
 
 
 def _holds_conversations(data_dir: Path) -> bool:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from memory_tencentdb import faults
 from memory_tencentdb_worker.errors import StoreError, StoreFull
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT}) if hasattr(errno, "EDQUOT") else frozenset({errno.ENOSPC})
@@ -23,8 +24,9 @@ def disk_errors(what: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        kind = StoreFull if error.errno in _FULL else StoreError
-        raise kind(f"cannot write {what.name}: {error.strerror or error}") from error
+        if error.errno in _FULL:
+            raise StoreFull(f"no space left for {what}: it is written when there is some again") from error
+        raise StoreError(f"cannot write {what}: {error.strerror or error}", code="files") from error
 
 
 def content_hash(data: bytes) -> str:
@@ -47,7 +49,7 @@ def read_bytes(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise StoreError(f"cannot read {path.name}: {error.strerror or error}") from error
+        raise StoreError(f"cannot read {path}: {error.strerror or error}", code="files") from error
 
 
 def write_file(path: Path, data: bytes) -> None:
@@ -57,10 +59,12 @@ def write_file(path: Path, data: bytes) -> None:
         temporary = path.parent / f".{secrets.token_hex(8)}.tmp"
         try:
             _write_synced(temporary, data)
+            faults.reach("file.written")
             temporary.replace(path)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+        faults.reach("file.renamed")
         sync_dir(path.parent)
 
 
@@ -70,10 +74,12 @@ def append_file(path: Path, data: bytes) -> None:
         make_dir(path.parent)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
         handle = os.open(path, flags, 0o600)
+        faults.reach("lines.before_append")
         try:
             written = os.write(handle, data)
         finally:
             os.close(handle)
+        faults.reach("lines.after_append")
         if written != len(data):
             raise OSError(errno.ENOSPC, "only a part could be written")
 
@@ -88,6 +94,16 @@ def sync_lines(path: Path, data: bytes) -> bool:
     else:
         write_file(path, data)
     return True
+
+
+def drop_litter(directory: Path) -> None:
+    """Removes what `write_file`, `keep_file` and `keep_dir` had begun in it when their process was killed."""
+    with disk_errors(directory):
+        for path in directory.glob(".*.tmp"):
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
 
 
 def remove_file(path: Path) -> None:

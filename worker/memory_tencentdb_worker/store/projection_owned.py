@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from memory_tencentdb import faults
 from memory_tencentdb_worker.store.base import Store
 from memory_tencentdb_worker.store.projection_files import content_hash, read_bytes, remove_file, write_file
 
@@ -89,6 +90,7 @@ class OwnedFiles:
         """Announces the new content first: a process that dies half-way leaves a file that is known to be ours."""
         digest = content_hash(data)
         self._set(file, f"{self._known.get(file, DELETED)}+{digest}")
+        faults.reach("file.announced")
         write_file(self.directory / file, data)
         self._set(file, digest)
         self._settle(file)

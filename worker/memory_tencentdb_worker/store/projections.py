@@ -12,13 +12,16 @@ from pathlib import Path
 
 from memory_tencentdb_worker.store.base import Store
 from memory_tencentdb_worker.store.projection_documents import DocumentFiles, Edit
-from memory_tencentdb_worker.store.projection_files import make_dir, read_bytes, write_file
+from memory_tencentdb_worker.store.projection_files import drop_litter, make_dir, read_bytes, write_file
 from memory_tencentdb_worker.store.projection_formats import manifest_text
 from memory_tencentdb_worker.store.projection_lines import AtomLines, MessageLines
 
 __all__ = ["Edit", "Projector", "scope_dir"]
 
 Mark = tuple[int, int, int, int]
+
+CHECKED_SCOPES = 50
+"""So many users' files are looked at for edits in one round, in turn: a thousand of them cost half a second."""
 
 
 def scope_dir(data_dir: Path, scope: str) -> Path:
@@ -45,6 +48,7 @@ class Projector:
         self._store, self._data_dir, self._zone, self._clock = store, data_dir, zone, clock
         self._persona_backups, self._scene_backups = persona_backups, scene_backups
         self._scopes: dict[str, _ScopeFiles] = {}
+        self._checked = 0  # where the next round of looking for edits begins
         self._lock = threading.Lock()
 
     def refresh(self) -> None:
@@ -60,9 +64,21 @@ class Projector:
             return sum(self._files(scope).rebuild() for scope in self._store.scopes())
 
     def read_edits(self) -> list[Edit]:
-        """What persons changed in scene and persona files. To be given to `Store.edit_documents`; then `refresh`."""
+        """What persons changed in scene and persona files. To be given to `Store.edit_documents`; then `refresh`.
+
+        Looks where `refresh` is about to write, at the default user's files, and at those of some others in turn.
+        """
         with self._lock:
-            return [edit for scope in self._store.scopes() for edit in self._files(scope).documents.read_edits()]
+            return [edit for scope in self._to_check() for edit in self._files(scope).documents.read_edits()]
+
+    def _to_check(self) -> list[str]:
+        scopes = self._store.scopes()
+        begin = self._checked if self._checked < len(scopes) else 0
+        self._checked = begin + CHECKED_SCOPES
+        in_turn = scopes[begin : self._checked]
+        own = [scope for scope in scopes if not scope]
+        stale = [scope for scope in scopes if self._files(scope).stale()]
+        return list(dict.fromkeys([*own, *in_turn, *stale]))
 
     def _files(self, scope: str) -> _ScopeFiles:
         if scope not in self._scopes:
@@ -103,10 +119,15 @@ class _ScopeFiles:
         self._atoms_mark: int | None = None
         self._documents_mark: tuple[int, int] | None = None
 
+    def stale(self) -> bool:
+        """Whether a document changed in the store since it was written."""
+        _, _, scenes, persona = self._store.change_mark(self._scope)
+        return (scenes, persona) != self._documents_mark
+
     def refresh(self) -> None:
         messages, atoms, scenes, persona = self._store.change_mark(self._scope)
         if self._messages_mark is None:
-            self._write_manifest()
+            self._prepare()
         if messages != self._messages_mark:
             known = self._messages_mark
             self._messages.update(None if known is None else messages - known)
@@ -120,16 +141,19 @@ class _ScopeFiles:
 
     def rebuild(self) -> int:
         messages, atoms, scenes, persona = self._store.change_mark(self._scope)
-        self._write_manifest()
+        self._prepare()
         days = self._messages.rebuild(force=True) + self._atoms.rebuild()
         count = days + self.documents.update(restore_missing=True)
         self._messages_mark, self._atoms_mark, self._documents_mark = messages, atoms, (scenes, persona)
         return count + 1
 
-    def _write_manifest(self) -> None:
-        """Made once; later only its absence matters."""
+    def _prepare(self) -> None:
+        """The directories, free of what a killed process had begun, and the manifest, of which only the absence
+        matters later."""
         for name in ("conversations", "records", "scene_blocks", ".metadata"):
-            make_dir(self._directory / name)
+            drop_litter(make_dir(self._directory / name))
+        for backups in (self._directory / ".backup").glob("*/"):
+            drop_litter(backups)
         path = self._directory / ".metadata" / "manifest.json"
         if not read_bytes(path):
             write_file(path, manifest_text(self._clock()).encode())

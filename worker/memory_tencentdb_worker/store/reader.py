@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 from memory_tencentdb_worker.errors import StoreError
 from memory_tencentdb_worker.models import (
@@ -10,6 +11,8 @@ from memory_tencentdb_worker.models import (
     AtomHit,
     CallTotals,
     Counts,
+    EmbeddingSpace,
+    FailingJob,
     Filter,
     JobCounts,
     JobKind,
@@ -23,6 +26,7 @@ from memory_tencentdb_worker.models import (
     Rows,
     Scene,
     ScopeState,
+    StoreFacts,
     TextToEmbed,
     VectorCounts,
 )
@@ -39,7 +43,10 @@ from memory_tencentdb_worker.store import (
     turns,
     vectors,
 )
+from memory_tencentdb_worker.store.backups import file_facts
 from memory_tencentdb_worker.store.connection import Database, first_value
+from memory_tencentdb_worker.store.migrations import read_through
+from memory_tencentdb_worker.store.spaces import OpenSpace
 from memory_tencentdb_worker.text.segment import query_terms
 
 
@@ -50,6 +57,7 @@ class SqliteReader:
         self._database = database
         self._opened_at = opened_at
         self._space: int | None = None
+        self._spaces: tuple[OpenSpace, ...] = ()  # the one in use, then the former one while it still answers
         with database.read() as connection:
             self._data_dir_id = str(first_value(connection, "select value from meta where key = 'data_dir_id'"))
 
@@ -60,20 +68,34 @@ class SqliteReader:
     @property
     def vectors_problem(self) -> str:
         """Why vectors cannot be used; "" when they can."""
-        return self._database.vectors_problem
+        return "" if find_spec("numpy") else "numpy is not installed"
+
+    def facts(self) -> StoreFacts:
+        return file_facts(self._database)
+
+    def read_through(self) -> None:
+        read_through(self._database)
 
     # ---- turns, jobs
     def session_tail(self, scope: str, session_key: str, limit: int) -> list[Message]:
         with self._database.read() as connection:
             return turns.newest_messages(connection, scope, session_key, limit)
 
+    def turn_messages(self, scope: str, turn_id: str) -> list[Message]:
+        with self._database.read() as connection:
+            return turns.messages_of_turn(connection, scope, turn_id)
+
     def unextracted(self, scope: str, limit: int, session_key: str | None = None) -> list[Message]:
         with self._database.read() as connection:
             return turns.unread_messages(connection, scope, limit, session_key)
 
-    def next_due_at(self, kinds: Sequence[JobKind]) -> int | None:
+    def next_due_at(self, kinds: Sequence[JobKind], *, expedited_only: bool = False) -> int | None:
         with self._database.read() as connection:
-            return jobs.next_due(connection, kinds)
+            return jobs.next_due(connection, kinds, expedited_only=expedited_only)
+
+    def failing_jobs(self, limit: int = 5) -> list[FailingJob]:
+        with self._database.read() as connection:
+            return jobs.failing_jobs(connection, limit)
 
     def idle(self) -> bool:
         with self._database.read() as connection:
@@ -82,6 +104,15 @@ class SqliteReader:
     def job_counts(self, now: int) -> JobCounts:
         with self._database.read() as connection:
             return jobs.job_counts(connection, now)
+
+    def unsupported(self) -> int:
+        with self._database.read() as connection:
+            return int(first_value(connection, "select value from meta where key = 'unsupported'") or 0)
+
+    def last_extraction_at(self) -> int | None:
+        with self._database.read() as connection:
+            value = first_value(connection, "select value from meta where key = 'last_extraction_at'")
+            return None if value is None else int(value)
 
     def jobs_done(self) -> int:
         with self._database.read() as connection:
@@ -136,15 +167,29 @@ class SqliteReader:
         with self._database.read() as connection:
             return search.search_atoms(connection, terms, filter, limit)
 
-    def nearest_messages(self, vector: Sequence[float], filter: Filter, limit: int) -> list[MessageHit]:
-        space = self._space_in_use()
-        with self._database.read() as connection:
-            return search.nearest_messages(connection, space, vector, filter, limit)
+    def nearest_messages(
+        self, vector: Sequence[float], filter: Filter, limit: int, space: EmbeddingSpace | None = None
+    ) -> list[MessageHit]:
+        asked = self._open_space(space)
+        index = asked.index
+        from memory_tencentdb_worker.store.vector_search import nearest_messages
 
-    def nearest_atoms(self, vector: Sequence[float], filter: Filter, limit: int) -> list[AtomHit]:
-        space = self._space_in_use()
         with self._database.read() as connection:
-            return search.nearest_atoms(connection, space, vector, filter, limit)
+            return nearest_messages(connection, index, asked.number, vector, filter, limit)
+
+    def nearest_atoms(
+        self, vector: Sequence[float], filter: Filter, limit: int, space: EmbeddingSpace | None = None
+    ) -> list[AtomHit]:
+        asked = self._open_space(space)
+        index = asked.index
+        from memory_tencentdb_worker.store.vector_search import nearest_atoms
+
+        with self._database.read() as connection:
+            return nearest_atoms(connection, index, asked.number, vector, filter, limit)
+
+    def speakers(self, filter: Filter) -> frozenset[str]:
+        with self._database.read() as connection:
+            return search.speakers(connection, filter)
 
     # ---- reads
     def standing_instructions(self, scope: str) -> list[Atom]:
@@ -198,6 +243,10 @@ class SqliteReader:
             return reads.count_all(connection, scope, self._space)
 
     # ---- vectors, ledger
+    @property
+    def former_space(self) -> EmbeddingSpace | None:
+        return self._spaces[1].identity if len(self._spaces) > 1 else None
+
     def texts_to_embed(self, limit: int) -> list[TextToEmbed]:
         with self._database.read() as connection:
             return vectors.queued_texts(connection, self._space, limit) if self._space is not None else []
@@ -209,6 +258,10 @@ class SqliteReader:
     def calls_since(self, since: int) -> CallTotals:
         with self._database.read() as connection:
             return ledger.total_calls(connection, since)
+
+    def host_model_used(self) -> bool:
+        with self._database.read() as connection:
+            return ledger.host_model_used(connection)
 
     # ---- projections
     def change_mark(self, scope: str) -> tuple[int, int, int, int]:
@@ -231,3 +284,10 @@ class SqliteReader:
         if self._space is None:
             raise StoreError("no embedding space is in use", code="no_space")
         return self._space
+
+    def _open_space(self, space: EmbeddingSpace | None) -> OpenSpace:
+        """None: the one in use."""
+        for one in self._spaces:
+            if space in (None, one.identity):
+                return one
+        raise StoreError("this embedding space is not in use", code="no_space")

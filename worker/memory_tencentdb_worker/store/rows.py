@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from enum import Enum
+from typing import TypeVar
 
 import apsw
 
+from memory_tencentdb_worker.errors import StoreCorrupt
 from memory_tencentdb_worker.models import (
     Atom,
     AtomType,
@@ -22,6 +25,8 @@ from memory_tencentdb_worker.models import (
     Source,
 )
 from memory_tencentdb_worker.store.connection import Row, select
+
+_Word = TypeVar("_Word", bound=Enum)
 
 MESSAGE_COLUMNS = (
     "m.seq, m.id, m.scope, m.turn_id, m.session_key, m.session_id, m.role, m.origin, m.text, m.hash, m.sent_at, "
@@ -44,7 +49,7 @@ PARKED_COLUMNS = "id, kind, scope, session_key, from_seq, to_seq, reason, detail
 
 
 def message_of(row: Row) -> Message:
-    values = [*row[:6], Role(row[6]), Origin(row[7]), *row[8:12]]
+    values = [*row[:6], _known(Role, row[6]), _known(Origin, row[7]), *row[8:12]]
     return Message(*values)
 
 
@@ -65,7 +70,7 @@ def persona_of(row: Row) -> Persona:
 
 
 def parked_of(row: Row) -> Parked:
-    values = [row[0], JobKind(row[1]), *row[2:9]]
+    values = [row[0], _known(JobKind, row[1]), *row[2:9]]
     return Parked(*values)
 
 
@@ -82,8 +87,16 @@ def read_sections(text: str) -> tuple[Section, ...]:
     )
 
 
+def _known(kind: type[_Word], value: object) -> _Word:
+    """Only known words were ever written: another one is damage."""
+    try:
+        return kind(value)
+    except ValueError as error:
+        raise StoreCorrupt(f"the store holds an unknown {kind.__name__}: {value!r:.40}") from error
+
+
 def _atom_of(row: Row, sources: tuple[Source, ...]) -> Atom:
-    values = [*row[:3], AtomType(row[3]), *row[4:7], Origin(row[7]), *row[8:18], sources]
+    values = [*row[:3], _known(AtomType, row[3]), *row[4:7], _known(Origin, row[7]), *row[8:18], sources]
     return Atom(*values)
 
 

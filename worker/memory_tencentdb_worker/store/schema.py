@@ -22,7 +22,7 @@ create table turns(
   recorded_at integer not null,
   source text not null,
   last_seq integer not null,            -- of its newest message: counts unread turns without reading messages
-  primary key (scope, turn_id)
+  primary key (scope, turn_id, session_key)
 ) strict, without rowid;
 create index turns_by_session on turns(scope, session_key, last_seq);
 
@@ -40,10 +40,10 @@ create table messages(
   hash text not null,
   sent_at integer not null,
   recorded_at integer not null,
-  foreign key (scope, turn_id) references turns(scope, turn_id)
+  foreign key (scope, turn_id, session_key) references turns(scope, turn_id, session_key)
 ) strict;
 create index messages_by_session on messages(scope, session_key, seq);
-create index messages_by_turn on messages(scope, turn_id, position);
+create index messages_by_turn on messages(scope, turn_id, session_key, position);
 create index messages_by_recorded on messages(scope, recorded_at);
 create index messages_by_sent on messages(scope, sent_at);
 
@@ -249,4 +249,35 @@ insert into meta(key, value) values ('data_dir_id', lower(hex(randomblob(16)))),
 pragma application_id = {APPLICATION_ID};
 """
 
-MIGRATIONS: tuple[tuple[int, str], ...] = ((1, _FIRST),)
+_PLACES = """
+create table threads(                        -- messages that are neighbours: one host session under one key
+  id integer primary key,
+  scope text not null,
+  session_key text not null,
+  session_id text not null,
+  messages integer not null,                 -- number of the newest one
+  unique (scope, session_key, session_id)
+) strict;
+
+create table message_places(
+  seq integer primary key references messages(seq) on delete cascade,
+  place integer not null,                    -- the thread's id << 24 | number inside it: neighbours differ by one
+  terms integer not null                     -- length of the message for the ranking
+) strict;
+create index message_places_by_place on message_places(place);
+
+insert into threads(scope, session_key, session_id, messages)
+  select scope, session_key, session_id, count(*) from messages group by scope, session_key, session_id;
+insert into message_places(seq, place, terms)
+  select m.seq, t.id << 24 | row_number() over (partition by t.id order by m.seq), 1 + length(m.text) / 6
+  from messages m join threads t using (scope, session_key, session_id);
+
+create virtual table messages_words using fts5vocab(messages_fts, instance);
+"""
+
+_PLAIN_VECTORS = """
+delete from embeddings;                      -- vectors move from sqlite-vec's tables to plain ones, and are made anew
+delete from embedding_spaces;
+"""
+
+MIGRATIONS: tuple[tuple[int, str], ...] = ((1, _FIRST), (2, _PLACES), (3, _PLAIN_VECTORS))

@@ -1,4 +1,4 @@
-"""Search by words and by vectors. Filters are part of the SQL, so that a limit never starves a scope or session."""
+"""Search by words. Filters are part of the SQL, so that a limit never starves a scope or session."""
 
 from __future__ import annotations
 
@@ -8,130 +8,56 @@ from typing import Any
 import apsw
 
 from memory_tencentdb_worker.models import AtomHit, Filter, MessageHit
-from memory_tencentdb_worker.store.connection import first_value, select
-from memory_tencentdb_worker.store.rows import ATOM_COLUMNS, MESSAGE_COLUMNS, atoms_of, message_of
-from memory_tencentdb_worker.store.vectors import NEIGHBOUR_LIMIT, pack_vector, space_width, vector_table
-from memory_tencentdb_worker.text.segment import fold, match_terms, quote_term
+from memory_tencentdb_worker.store.connection import select
+from memory_tencentdb_worker.store.rows import ATOM_COLUMNS, atoms_of
+from memory_tencentdb_worker.store.search_terms import affordable_terms
+from memory_tencentdb_worker.store.search_windows import PLACE_BITS, ranked_messages
+from memory_tencentdb_worker.text.segment import fold
+from memory_tencentdb_worker.text.speakers import speaker_of
 
 HIT_LIMIT = 1_000
-
-TERM_LIMIT = 32
-"""Terms of one query that are scored; of a longer one the rarest."""
-
-ROW_BUDGET = 20_000
-"""Rows that the terms of one query may match in all: scoring costs about a microsecond each (packages.md 2a)."""
-
-KEPT_TERMS = 3
-"""However frequent they are."""
+SPEAKER_THREADS = 300
 
 
 def search_messages(connection: apsw.Connection, terms: Sequence[str], filter: Filter, limit: int) -> list[MessageHit]:
-    expression = _expression(connection, "messages", terms)
-    if expression is None or limit <= 0:
-        return []
-    condition, values = _message_filter(filter)
-    rows = select(
-        connection,
-        f"select {MESSAGE_COLUMNS}, -bm25(messages_fts) as score from messages_fts f join messages m on m.seq = f.rowid"
-        f" where messages_fts match :expression and {condition} order by score desc, m.seq desc limit :limit",
-        {**values, "expression": expression, "limit": min(limit, HIT_LIMIT)},
-    )
-    return [MessageHit(message_of(row), float(row[-1])) for row in rows]
+    return ranked_messages(connection, terms, filter, min(limit, HIT_LIMIT))
 
 
 def search_atoms(connection: apsw.Connection, terms: Sequence[str], filter: Filter, limit: int) -> list[AtomHit]:
-    expression = _expression(connection, "atoms", terms)
-    if expression is None or limit <= 0:
+    known = affordable_terms(connection, ("atoms",), terms) if limit > 0 else []
+    if not known:
         return []
-    condition, values = _atom_filter(filter)
+    condition, values = atom_filter(filter)
     rows = select(
         connection,
         f"select {ATOM_COLUMNS}, -bm25(atoms_fts) as score from atoms_fts f join atoms a on a.seq = f.rowid"
         f" where atoms_fts match :expression and {condition} order by score desc, a.seq desc limit :limit",
-        {**values, "expression": expression, "limit": min(limit, HIT_LIMIT)},
+        {**values, "expression": " OR ".join(term.match for term in known), "limit": min(limit, HIT_LIMIT)},
     )
     return [AtomHit(atom, float(row[-1])) for atom, row in zip(atoms_of(connection, rows), rows, strict=True)]
 
 
-def nearest_messages(
-    connection: apsw.Connection, space: int, vector: Sequence[float], filter: Filter, limit: int
-) -> list[MessageHit]:
-    if limit <= 0:
-        return []
-    condition, values = _message_filter(filter)
-    only = f" and rowid in (select m.seq from messages m where {condition})" if _narrow(filter) else ""
+def speakers(connection: apsw.Connection, filter: Filter) -> frozenset[str]:
+    """Of the newest threads: the names their first two messages begin with."""
+    condition = "scope = :scope" + ("" if filter.session_key is None else " and session_key = :session_key")
     rows = select(
         connection,
-        f"{_nearest(space, 'L0', only)} select {MESSAGE_COLUMNS}, 1.0 - n.distance as score from n"
-        " join messages m on m.seq = n.rowid where n.distance is not null order by n.distance, m.seq desc",
-        {**values, "vector": pack_vector(vector, space_width(connection, space)), "k": min(limit, NEIGHBOUR_LIMIT)},
+        f"select substr(m.text, 1, 80) from (select id from threads where {condition} order by id desc"
+        f" limit {SPEAKER_THREADS}) t join message_places p"
+        f" on p.place in ((t.id << {PLACE_BITS}) + 1, (t.id << {PLACE_BITS}) + 2) join messages m on m.seq = p.seq",
+        {"scope": filter.scope, "session_key": filter.session_key},
     )
-    return [MessageHit(message_of(row), float(row[-1])) for row in rows]
+    return frozenset(name for (beginning,) in rows if (name := speaker_of(beginning)))
 
 
-def nearest_atoms(
-    connection: apsw.Connection, space: int, vector: Sequence[float], filter: Filter, limit: int
-) -> list[AtomHit]:
-    if limit <= 0:
-        return []
-    condition, values = _atom_filter(filter)
-    only = f" and rowid in (select a.seq from atoms a where {condition})" if _narrow(filter) else ""
-    rows = select(
-        connection,
-        f"{_nearest(space, 'L1', only)} select {ATOM_COLUMNS}, 1.0 - n.distance as score from n"
-        " join atoms a on a.seq = n.rowid where n.distance is not null and a.superseded_at is null"
-        " order by n.distance, a.seq desc",
-        {**values, "vector": pack_vector(vector, space_width(connection, space)), "k": min(limit, NEIGHBOUR_LIMIT)},
-    )
-    return [AtomHit(atom, float(row[-1])) for atom, row in zip(atoms_of(connection, rows), rows, strict=True)]
+_IN_SCENE = (  # what the lines of the scene with this name rest on, whatever theme the atoms were given
+    "select line.value from scene_revisions s, json_tree(s.sections) line"
+    " where s.scope = :scope and s.newest = 1 and s.status = 'active' and line.type = 'text'"
+    " and (s.name = :scene_name or lower(s.name) = lower(:scene_name))"
+)
 
 
-def _nearest(space: int, layer: str, only: str) -> str:
-    """Materialised, so that no condition of the outer query is pushed into the vector search, which refuses it."""
-    return (
-        f"with n as materialized (select rowid, distance from {vector_table(space, layer)}"
-        f" where embedding match :vector and k = :k and scope = :scope{only})"
-    )
-
-
-def _expression(connection: apsw.Connection, table: str, terms: Sequence[str]) -> str | None:
-    """The MATCH string over the terms that the budget allows, the rarest first; None when no row can match."""
-    costs = {term: cost for term in terms if (cost := _cost(connection, table, term))}
-    kept: set[str] = set()
-    spent = 0
-    for term in sorted(costs, key=lambda term: costs[term]):
-        spent += costs[term]
-        if len(kept) >= TERM_LIMIT or (spent > ROW_BUDGET and len(kept) >= KEPT_TERMS):
-            break
-        kept.add(term)
-    return match_terms([term for term in costs if term in kept])
-
-
-def _cost(connection: apsw.Connection, table: str, term: str) -> int:
-    """Rows that hold the tokens of a term: a phrase of frequent words is as dear as all of them. 0: it is nowhere."""
-    groups = _tokenizer(connection)(term.encode(), apsw.FTS5_TOKENIZE_QUERY, None, include_offsets=False)
-    tokens = [token for group in groups for token in group]
-    if quote_term(term).endswith("*"):
-        sql = f"select coalesce(sum(doc), 0) from {table}_terms where term >= :token and term < :token || char(1114111)"
-    else:
-        sql = f"select coalesce(sum(doc), 0) from {table}_terms where term = :token"
-    counts = [int(first_value(connection, sql, {"token": token})) for token in tokens]
-    return sum(counts) if all(counts) else 0
-
-
-def _tokenizer(connection: apsw.Connection) -> Any:
-    return connection.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
-
-
-def _narrow(filter: Filter) -> bool:
-    """Whether the filter asks for more than the scope, by which the vectors are partitioned."""
-    return any(
-        value is not None
-        for value in (filter.session_key, filter.type, filter.scene, filter.before_seq, filter.after_seq)
-    )
-
-
-def _message_filter(filter: Filter) -> tuple[str, dict[str, Any]]:
+def message_filter(filter: Filter) -> tuple[str, dict[str, Any]]:
     conditions = ["m.scope = :scope"]
     if filter.session_key is not None:
         conditions.append("m.session_key = :session_key")
@@ -142,14 +68,16 @@ def _message_filter(filter: Filter) -> tuple[str, dict[str, Any]]:
     return " and ".join(conditions), _values(filter)
 
 
-def _atom_filter(filter: Filter) -> tuple[str, dict[str, Any]]:
-    conditions = ["a.scope = :scope", "a.superseded_at is null"]
+def atom_filter(filter: Filter) -> tuple[str, dict[str, Any]]:
+    conditions = ["a.scope = :scope"]
+    if not filter.superseded:
+        conditions.append("a.superseded_at is null")
     if filter.session_key is not None:
         conditions.append("a.session_key = :session_key")
     if filter.type is not None:
         conditions.append("a.type = :type")
     if filter.scene is not None:
-        conditions.append("instr(a.scene_folded, :scene) > 0")
+        conditions.append(f"(instr(a.scene_folded, :scene) > 0 or a.id in ({_IN_SCENE}))")
     return " and ".join(conditions), _values(filter)
 
 
@@ -159,6 +87,7 @@ def _values(filter: Filter) -> dict[str, Any]:
         "session_key": filter.session_key,
         "type": filter.type,
         "scene": None if filter.scene is None else fold(filter.scene),
+        "scene_name": None if filter.scene is None else filter.scene.removesuffix(".md"),
         "before_seq": filter.before_seq,
         "after_seq": filter.after_seq,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from memory_tencentdb import faults
 from memory_tencentdb_worker.errors import StoreError
 from memory_tencentdb_worker.models import (
     Atom,
@@ -32,10 +33,12 @@ from memory_tencentdb_worker.store import (
     turns,
 )
 from memory_tencentdb_worker.store import vectors as vector_rows
+from memory_tencentdb_worker.store.backups import back_up
 from memory_tencentdb_worker.store.base import ScopePlan, SessionPlan
 from memory_tencentdb_worker.store.connection import Connection
 from memory_tencentdb_worker.store.migrations import open_database
 from memory_tencentdb_worker.store.reader import SqliteReader
+from memory_tencentdb_worker.store.spaces import OpenSpace
 from memory_tencentdb_worker.text.segment import index_text
 
 
@@ -53,21 +56,40 @@ class SqliteStore(SqliteReader):
     def checkpoint(self) -> bool:
         return self._database.checkpoint()
 
+    def probe(self) -> None:
+        with self._database.write() as connection:
+            connection.execute("update meta set value = value where key = 'data_dir_id'")
+
+    def back_up(self, now: int) -> str:
+        return str(back_up(self._database, now))
+
     # ---- L0
     def add_turn(self, turn: NewTurn, plan: SessionPlan, now: int) -> TurnReceipt:
         terms = [index_text(message.text) for message in turn.messages]  # before the lock: it may load a dictionary
-        with self._database.write() as connection:
-            receipt, session_key = turns.write_turn(connection, turn, terms, self._space, now)
+        with self._database.write(durable=True) as connection:
+            receipt = turns.write_turn(connection, turn, terms, self._space, now)
             if receipt.recorded:
-                pending.run_plan(connection, turn.scope, session_key, plan)
+                pending.run_plan(connection, turn.scope, turn.session_key, plan)
                 if self._space is not None:
                     jobs.arm_embedding(connection, now)
-            return receipt
+            faults.reach("turn.before_commit")
+        faults.reach("turn.after_commit")
+        return receipt
 
     # ---- jobs
-    def lease_job(self, kinds: Sequence[JobKind], now: int, lease_ms: int, owner: str) -> Lease | None:
+    def lease_job(
+        self, kinds: Sequence[JobKind], now: int, lease_ms: int, owner: str, *, expedited_only: bool = False
+    ) -> Lease | None:
         with self._database.write() as connection:
-            return jobs.take_job(connection, kinds, now, lease_ms, owner)
+            return jobs.take_job(connection, kinds, now, lease_ms, owner, expedited_only=expedited_only)
+
+    def pull_forward(self, kinds: Sequence[JobKind], now: int, longest_ms: int) -> int:
+        with self._database.write() as connection:
+            return jobs.pull_forward(connection, kinds, now, longest_ms)
+
+    def count_unsupported(self, items: int) -> None:
+        with self._database.write() as connection:
+            jobs.count_unsupported(connection, items)
 
     def heartbeat(self, lease: Lease, leased_until: int) -> bool:
         with self._database.write() as connection:
@@ -121,13 +143,17 @@ class SqliteStore(SqliteReader):
             turns.move_cursor(connection, batch, changes.scene_name, runs=1 if batch.parked_id is None else 0)
             if batch.parked_id is not None:
                 parking.resolve_batch(connection, batch.parked_id, now)
+            if changes.extractor:
+                jobs.note_extraction(connection, now)
             pending.close_job(connection, lease, now, session_plan=plan)
             self._embed_soon(connection, added, now)
-            return added
+            faults.reach("atoms.before_commit")
+        faults.reach("atoms.after_commit")
+        return added
 
     def add_atoms(self, scope: str, changes: AtomChanges, plan: SessionPlan, now: int) -> list[Atom]:
         terms = {new.content: index_text(new.content) for new in changes.add}
-        with self._database.write() as connection:
+        with self._database.write(durable=True) as connection:
             added = atoms.write_changes(connection, scope, changes, terms, self._space, now)
             for session_key in dict.fromkeys(new.session_key for new in changes.add):
                 pending.run_plan(connection, scope, session_key, plan)
@@ -161,20 +187,24 @@ class SqliteStore(SqliteReader):
             jobs.check_lease(connection, lease)
             documents.write_scenes(connection, lease, to_atom_seq, changes, persona_request, now)
             pending.close_job(connection, lease, now, session_plan=session_plan, scope_plan=scope_plan)
+            faults.reach("scenes.before_commit")
+        faults.reach("scenes.after_commit")
 
     def apply_persona(self, lease: Lease, persona: Persona | None, scope_plan: ScopePlan, now: int) -> None:
         with self._database.write() as connection:
             jobs.check_lease(connection, lease)
             documents.write_persona_run(connection, lease, persona)
             pending.close_job(connection, lease, now, scope_plan=scope_plan)
+            faults.reach("persona.before_commit")
+        faults.reach("persona.after_commit")
 
     def edit_documents(
         self, scope: str, scenes: Sequence[SceneChange], persona: Persona | None, evidence: NewTurn, now: int
     ) -> None:
         terms = [index_text(message.text) for message in evidence.messages]
         with self._database.write() as connection:
-            receipt, _ = turns.write_turn(connection, evidence, terms, self._space, now)
-            turns.skip_turn(connection, scope, evidence.turn_id)
+            receipt = turns.write_turn(connection, evidence, terms, self._space, now)
+            turns.skip_turn(connection, evidence)
             documents.write_edits(connection, scope, scenes, persona, receipt.message_ids, now)
             if self._space is not None:
                 jobs.arm_embedding(connection, now)
@@ -182,7 +212,9 @@ class SqliteStore(SqliteReader):
     # ---- vectors
     def use_space(self, space: EmbeddingSpace | None) -> None:
         if space is None:
-            self._space = None
+            with self._database.write() as connection:
+                vector_rows.leave_spaces(connection)
+            self._space, self._spaces = None, ()
             return
         if self.vectors_problem:
             raise StoreError(f"vectors cannot be used: {self.vectors_problem}", code="vectors_unavailable")
@@ -190,24 +222,51 @@ class SqliteStore(SqliteReader):
             number = vector_rows.enter_space(connection, space)
             if vector_rows.queued_texts(connection, number, 1):
                 jobs.arm_embedding(connection, max(self._opened_at, turns.last_recorded_at(connection)))
-            self._space = number
+            former = vector_rows.former_space(connection, number)
+            former_number = vector_rows.space_number(connection, former) if former else None
+        self._space = number
+        in_use = self._opened(space, number)
+        if former and former_number is not None:
+            self._spaces = (in_use, self._opened(former, former_number))
+        else:
+            self._spaces = (in_use,)
 
     def put_vectors(self, vectors: Sequence[tuple[TextToEmbed, Sequence[float] | None]], error: str, now: int) -> None:
+        stored: dict[tuple[str, str], list[tuple[int, Sequence[float]]]] = {}
         with self._database.write() as connection:
             space = self._space_in_use()
+            in_use = self._spaces[0]
             for text, vector in vectors:
-                if text.space in {0, space}:  # else it was made for a space that was left meanwhile
-                    vector_rows.write_vector(connection, space, text, vector, error, now)
-            vector_rows.drop_replaced_spaces(connection, space)
+                if text.space not in {0, space}:  # it was made for a space that was left meanwhile
+                    continue
+                scope = vector_rows.write_vector(connection, space, text, vector, error, now)
+                if scope is not None and vector is not None:
+                    stored.setdefault((str(text.layer), scope), []).append((text.seq, vector))
+            whole = vector_rows.drop_replaced_spaces(connection, space)
+            faults.reach("vectors.before_commit")
+        faults.reach("vectors.after_commit")
+        for (layer, scope), rows in stored.items():
+            in_use.index.add(layer, scope, rows)
+        if whole:
+            self._spaces = (in_use,)
 
     # ---- ledger, projections
     def record_call(self, call: ModelCall) -> None:
         with self._database.write() as connection:
             ledger.write_call(connection, call)
 
+    def set_host_model_used(self, used: bool) -> None:
+        with self._database.write() as connection:
+            ledger.set_host_model_used(connection, used)
+
     def set_projection_hash(self, scope: str, filename: str, hash: str | None) -> None:
         with self._database.write() as connection:
             reads.set_projection_hash(connection, scope, filename, hash)
+
+    def _opened(self, identity: EmbeddingSpace, number: int) -> OpenSpace:
+        """With what is in memory of it already."""
+        known = (one for one in self._spaces if (one.identity, one.number) == (identity, number))
+        return next(known, None) or OpenSpace(identity, number)
 
     def _embed_soon(self, connection: Connection, added: Sequence[Atom], now: int) -> None:
         if added and self._space is not None:

@@ -18,44 +18,41 @@ from memory_tencentdb_worker.text.ids import message_id, text_hash
 
 def write_turn(
     connection: apsw.Connection, turn: NewTurn, terms: Sequence[str], space: int | None, now: int
-) -> tuple[TurnReceipt, str]:
-    """Adds what the turn does not hold yet. `terms` is the index text of each message.
-
-    Returns the receipt and the key of the session the turn belongs to: the one that its first messages came with.
-    """
+) -> TurnReceipt:
+    """Adds what the turn does not hold yet. `terms` is the index text of each message."""
+    key = (turn.scope, turn.session_key, turn.turn_id)
     known = select(
         connection,
-        "select id, role, hash, position from messages where scope = ? and turn_id = ? order by position",
-        (turn.scope, turn.turn_id),
+        "select id, role, hash, position from messages where scope = ? and session_key = ? and turn_id = ?"
+        " order by position",
+        key,
     )
-    session_key, session_id = first_row(
-        connection,
-        "select session_key, session_id from turns where scope = ? and turn_id = ?",
-        (turn.scope, turn.turn_id),
-    ) or (turn.session_key, turn.session_id)
+    row = first_row(connection, "select session_id from turns where scope = ? and session_key = ? and turn_id = ?", key)
+    session_id = str(row[0]) if row else turn.session_id
     fresh = _unknown(turn.messages, Counter((role, digest) for _, role, digest, _ in known))
     ids = [row[0] for row in known]
     if not fresh:
-        return TurnReceipt(turn.turn_id, duplicate=bool(known), recorded=0, message_ids=tuple(ids)), session_key
+        return TurnReceipt(turn.turn_id, duplicate=bool(known), recorded=0, message_ids=tuple(ids))
     if not known:
         connection.execute(
             "insert into turns(scope, turn_id, session_key, session_id, captured_at, recorded_at, source, last_seq)"
             " values (?, ?, ?, ?, ?, ?, ?, 0)",
-            (turn.scope, turn.turn_id, session_key, session_id, turn.captured_at, now, turn.source),
+            (turn.scope, turn.turn_id, turn.session_key, session_id, turn.captured_at, now, turn.source),
         )
     seq = 0
     position = known[-1][3] + 1 if known else 0
     for index in fresh:
         message = turn.messages[index]
-        ids.append(message_id(turn.scope, turn.turn_id, position))
-        seq = _write_message(connection, turn, message, (ids[-1], position, session_key, session_id), now)
+        ids.append(message_id(*key, position))
+        seq = _write_message(connection, turn, message, (ids[-1], position, session_id), now)
         connection.execute("insert into messages_fts(rowid, text) values (?, ?)", (seq, terms[index]))
+        _take_place(connection, seq, (turn.scope, turn.session_key, session_id), terms[index])
         enqueue(connection, space, "L0", seq)
         position += 1
-    connection.execute("update turns set last_seq = ? where scope = ? and turn_id = ?", (seq, turn.scope, turn.turn_id))
-    touch_session(connection, turn.scope, session_key, session_id, now, last_seq=seq)
+    connection.execute("update turns set last_seq = ? where scope = ? and session_key = ? and turn_id = ?", (seq, *key))
+    touch_session(connection, turn.scope, turn.session_key, session_id, now, last_seq=seq)
     count_change(connection, turn.scope, "message_changes")
-    return TurnReceipt(turn.turn_id, duplicate=False, recorded=len(fresh), message_ids=tuple(ids)), session_key
+    return TurnReceipt(turn.turn_id, duplicate=False, recorded=len(fresh), message_ids=tuple(ids))
 
 
 def read_batch(
@@ -91,6 +88,16 @@ def read_batch(
 def newest_messages(connection: apsw.Connection, scope: str, session_key: str, limit: int) -> list[Message]:
     """The newest of a session, oldest first."""
     return _before(connection, scope, session_key, (1 << 63) - 1, limit)
+
+
+def messages_of_turn(connection: apsw.Connection, scope: str, turn_id: str) -> list[Message]:
+    rows = select(
+        connection,
+        f"select {MESSAGE_COLUMNS} from messages m where m.scope = ? and m.turn_id = ?"
+        " order by m.session_key, m.position",
+        (scope, turn_id),
+    )
+    return [message_of(row) for row in rows]
 
 
 def unread_messages(
@@ -129,14 +136,13 @@ def move_cursor(connection: apsw.Connection, batch: L1Batch, scene_name: str, *,
     )
 
 
-def skip_turn(connection: apsw.Connection, scope: str, turn_id: str) -> None:
+def skip_turn(connection: apsw.Connection, turn: NewTurn) -> None:
     """Takes a turn out of L1's way if nothing before it waits in its session (the evidence of an owner's edit)."""
     connection.execute(
-        "update sessions set l1_cursor = last_seq where (scope, session_key) ="
-        " (select scope, session_key from turns where scope = :scope and turn_id = :turn_id)"
+        "update sessions set l1_cursor = last_seq where scope = :scope and session_key = :session_key"
         " and not exists (select 1 from turns t where t.scope = sessions.scope"
         "  and t.session_key = sessions.session_key and t.last_seq > sessions.l1_cursor and t.turn_id <> :turn_id)",
-        {"scope": scope, "turn_id": turn_id},
+        {"scope": turn.scope, "session_key": turn.session_key, "turn_id": turn.turn_id},
     )
 
 
@@ -153,9 +159,9 @@ def _unknown(messages: Sequence[NewMessage], known: Counter[tuple[str, str]]) ->
 
 
 def _write_message(
-    connection: apsw.Connection, turn: NewTurn, message: NewMessage, place: tuple[str, int, str, str], now: int
+    connection: apsw.Connection, turn: NewTurn, message: NewMessage, place: tuple[str, int, str], now: int
 ) -> int:
-    identity, position, session_key, session_id = place
+    identity, position, session_id = place
     return int(
         first_value(
             connection,
@@ -166,7 +172,7 @@ def _write_message(
                 turn.scope,
                 turn.turn_id,
                 position,
-                session_key,
+                turn.session_key,
                 session_id,
                 message.role,
                 message.origin,
@@ -176,6 +182,20 @@ def _write_message(
                 now,
             ),
         )
+    )
+
+
+def _take_place(connection: apsw.Connection, seq: int, thread: tuple[str, str, str], terms: str) -> None:
+    """Behind the newest message of its thread: search counts neighbours together."""
+    thread_id, number = first_row(
+        connection,
+        "insert into threads(scope, session_key, session_id, messages) values (?, ?, ?, 1)"
+        " on conflict do update set messages = messages + 1 returning id, messages",
+        thread,
+    ) or (0, 0)
+    connection.execute(
+        "insert into message_places(seq, place, terms) values (?, ? << 24 | ?, ?)",
+        (seq, thread_id, number, 1 + terms.count(" ")),
     )
 
 

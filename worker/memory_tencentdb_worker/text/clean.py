@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from memory_tencentdb_worker.errors import InvalidInput
 from memory_tencentdb_worker.models import Role
+from memory_tencentdb_worker.text.recalled import without_recalled
 
 IMAGE = "[image]"
 ATTACHMENT = "[attachment]"
@@ -29,12 +30,6 @@ INJECTED_BLOCKS = (
 _BLOCK_TAG = re.compile(
     rf"(?<!`)<\s{{0,4}}(?P<close>/?)\s{{0,4}}(?P<name>{'|'.join(INJECTED_BLOCKS)})(?:\s[^<>]{{0,200}})?>", re.IGNORECASE
 )
-_RECALL_NOTE = re.compile(r"\[System note:\s*The following is recalled memory context[^\]\n]{0,400}\]")
-_RECALL_LINE = re.compile(  # what recall and search answers are made of
-    r"^(?:Known from earlier conversations:[ \t]*\n)?"
-    r"- \[\d{4}-\d\d-\d\d[^\]\n]{0,6}\] [^\n]*\((?:m|l0)_[0-9a-f]{16}[^()\n]{0,200}\)[ \t]*(?:\n|\Z)",
-    re.MULTILINE | re.ASCII,
-)
 _HOST_METADATA = re.compile(
     r"^(?:Conversation info|Sender|Thread starter|Replied message|Forwarded message context"
     r"|Chat history since last reply)"
@@ -52,15 +47,23 @@ _INVISIBLE = re.compile("[\u0000\ud800-\udfff\U000e0000-\U000e007f\u061c\u200e\u
 """NUL (SQLite counts wrong), lone surrogates (no UTF-8), tag characters and bidi controls (traps M7, B53, B99).
 Joiners, variation selectors and an inner BOM carry meaning and stay."""
 
-_BOOKKEEPING = re.compile(
-    r"\(session bootstrap\)"
-    r"|A new session was started via /[^\n]*(?:\n.*)?"
-    r"|✅\s*New session started.*"
-    r"|Pre-compaction memory flush(?:[.:!\n].*)?"
-    r"|NO_REPLY|HEARTBEAT_OK",
-    re.DOTALL,
+_HOST_NOTE = re.compile(  # whole lines that a host puts before, or in place of, what was said
+    r"\A(?:A new session was started via /(?:new|reset)(?: or /(?:new|reset))?(?:\.[^\n]*)?"
+    r"|\u2705[ \t]*New session started(?:[ \t]*[\u00b7.!][^\n]*)?"
+    r"|Pre-compaction memory flush(?:[.:!][ \t]*(?:Store [^\n]*)?)?"
+    r")[ \t]*(?:\nCurrent time: [^\n]*)?(?:\n|\Z)"
 )
-_SLASH_COMMAND = re.compile(r"/[A-Za-z][\w:-]*", re.ASCII)
+_BOOKKEEPING = frozenset({"(session bootstrap)", "NO_REPLY", "HEARTBEAT_OK"})
+_HOST_COMMANDS = frozenset(
+    f"/{word}"
+    for word in (
+        *("approve", "branch", "clear", "commands", "compact", "compress", "deny", "exit", "fork", "help", "new"),
+        *("quit", "reset", "restart", "resume", "retry", "rollback", "save", "sessions", "start", "status", "stop"),
+        *("undo", "usage", "verbose", "whoami", "yolo"),
+    )
+)
+"""Alone in a message they steer the host. Any other word behind a slash may be a path, and is kept."""
+
 _HEARTBEAT = re.compile(r"HEARTBEAT_OK\b")
 _NOTHING_SAID = frozenset({"[interrupted]", "[request interrupted by user]", "(empty)", "(no response)"})
 _PLACEHOLDERS = re.compile(re.escape(IMAGE) + "|" + re.escape(ATTACHMENT) + r"|\[\d+ images?\]")
@@ -94,10 +97,10 @@ def clean_text(text: str, role: Role) -> str:
     cleaned = text.replace("\r\n", "\n").replace("\r", "\n")
     cleaned = _INVISIBLE.sub("", cleaned)
     cleaned = _without_blocks(cleaned)
-    cleaned = _RECALL_LINE.sub("", _RECALL_NOTE.sub("", cleaned))
+    cleaned = without_recalled(cleaned)
     cleaned = _REPLY_TAG.sub("", _HOST_METADATA.sub("", cleaned))
     cleaned = _DATA_FILE.sub(ATTACHMENT, _DATA_IMAGE.sub(IMAGE, cleaned))
-    cleaned = cleaned.removeprefix("\ufeff").strip()
+    cleaned = _HOST_NOTE.sub("", cleaned.removeprefix("\ufeff").strip()).strip()
     return "" if _is_bookkeeping(cleaned, role) else cleaned
 
 
@@ -110,9 +113,7 @@ def worth_extracting(text: str, role: Role) -> bool:
 
 
 def _is_bookkeeping(text: str, role: Role) -> bool:
-    if role is Role.USER and _SLASH_COMMAND.fullmatch(text):
-        return True
-    return _BOOKKEEPING.fullmatch(text) is not None
+    return text in _BOOKKEEPING or (role is Role.USER and text.lower() in _HOST_COMMANDS)
 
 
 def _unwrap(wrapper: Mapping[object, object]) -> object:

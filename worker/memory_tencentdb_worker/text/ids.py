@@ -19,9 +19,9 @@ def turn_id() -> str:
     return f"t_{secrets.token_hex(12)}"
 
 
-def message_id(scope: str, turn_id: str, position: int) -> str:
+def message_id(scope: str, session_key: str, turn_id: str, position: int) -> str:
     """The id of the message at `position` in a turn; the same for every replay of the turn."""
-    return "l0_" + _digest((scope, turn_id, str(position)))
+    return "l0_" + _digest((scope, session_key, turn_id, str(position)))
 
 
 def atom_id(scope: str, type: AtomType, content: str, source_ids: Iterable[str]) -> str:

@@ -20,8 +20,9 @@ _HIDDEN = re.compile(
     "]"
 )
 _TAG = re.compile(  # a blank after the `<` makes a tag only for lenient readers, and then only of a bare name
-    r"[<\uff1c\ufe64](?=[/\uff0f!?]?[^\W\d_]|\s*[/\uff0f!?]?\s*[^\W\d_][\w:.-]*\s*[/\uff0f]?[>\uff1e\ufe65])"
+    r"[<\uff1c\ufe64](?=[/\uff0f!?]|[^\W\d_]|\s*[/\uff0f!?]?\s*[^\W\d_][\w:.-]*\s*[/\uff0f]?[>\uff1e\ufe65])"
 )
+_COMMENT_END = re.compile(r"(--!?)[>\uff1e\ufe65]")
 _TAG_START = re.compile(r"[<\uff1c\ufe64]")
 _TAG_END = re.compile(r"[>\uff1e\ufe65]")
 _ROLE = re.compile(
@@ -66,7 +67,8 @@ def indent_continuations(text: str) -> str:
 
 
 def _defuse_tags(text: str) -> str:
-    """`<word` becomes `‹word`, and the `>` that ends such a tag becomes `›`. `a < b` and `x -> y` stay."""
+    """`<word`, `</`, `<!` and `<?` lose their `<` to `‹`, and the `>` that ends such a tag or a comment becomes `›`.
+    `a < b` and `x -> y` stay."""
     pieces, last = [], 0
     for found in _TAG.finditer(text):
         if found.start() < last:
@@ -77,7 +79,7 @@ def _defuse_tags(text: str) -> str:
         if end and not _TAG_START.search(text, last, end.start()):
             pieces.append(text[last : end.start()] + "›")
             last = end.end()
-    return "".join(pieces) + text[last:]
+    return _COMMENT_END.sub(r"\1›", "".join(pieces) + text[last:])
 
 
 def _begins_like_role(text: str) -> bool:

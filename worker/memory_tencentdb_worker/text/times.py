@@ -9,9 +9,12 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memory_tencentdb_worker.errors import InvalidInput
 
-EARLIEST_MS = -62_135_596_800_000 + 2 * 86_400_000
-LATEST_MS = 253_402_300_799_000 - 2 * 86_400_000
-"""Years 1 to 9999, less the two days that a zone may shift: what `datetime` can show in every zone."""
+_DAY_MS = 86_400_000
+_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+"""Years 1 to 9999, UTC: what `datetime` can hold."""
+
+EARLIEST_MS, LATEST_MS = _FIRST_MS - _DAY_MS, _LAST_MS + _DAY_MS
+"""The same years in any zone: every time that ISO 8601 can write."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OFFSET = re.compile(r"(?:UTC|GMT)?\s*([+-])(\d{1,2})(?::?([0-5]\d))?", re.IGNORECASE | re.ASCII)
@@ -59,7 +62,10 @@ def day_start(instant_ms: int, zone: tzinfo) -> int:
 
 def next_day_start(instant_ms: int, zone: tzinfo) -> int:
     """The instant at which the following local day begins; a day may have 23 or 25 hours."""
-    following = _local(instant_ms, zone).date() + timedelta(days=1)
+    day = _local(instant_ms, zone).date()
+    if day == date.max:
+        return LATEST_MS
+    following = day + timedelta(days=1)
     return to_instant(datetime.combine(following, time.min, zone))
 
 
@@ -82,13 +88,15 @@ def parse_instant(value: str | int | float, zone: tzinfo) -> int:
 
 
 def lenient_instant(value: object, zone: tzinfo) -> int | None:
-    """What a model wrote as a time, or None when it is no time that can be read ("yesterday", null, {})."""
+    """What a model wrote as a time, or None when it is no time that can be read ("yesterday", null, {}) or
+    stands for "always" (the first and the last days of the calendar)."""
     if not isinstance(value, str | int | float):
         return None
     try:
-        return parse_instant(value, zone)
+        instant = parse_instant(value, zone)
     except InvalidInput:
         return None
+    return instant if _FIRST_MS + 2 * _DAY_MS <= instant <= _LAST_MS - 2 * _DAY_MS else None
 
 
 def _parse_iso(text: str, zone: tzinfo) -> int:
@@ -108,8 +116,14 @@ def _checked(instant_ms: int, value: object) -> int:
 
 
 def _local(instant_ms: int, zone: tzinfo) -> datetime:
-    within = min(max(instant_ms, EARLIEST_MS), LATEST_MS)  # a stored oddity is shown at the border, it never raises
-    return (_EPOCH + timedelta(milliseconds=within)).astimezone(zone)
+    try:
+        return _utc(min(max(instant_ms, _FIRST_MS), _LAST_MS)).astimezone(zone)
+    except (ValueError, OverflowError):  # the zone shifts it out of the calendar: shown at the border, it never raises
+        return _utc(min(max(instant_ms, _FIRST_MS + 2 * _DAY_MS), _LAST_MS - 2 * _DAY_MS)).astimezone(zone)
+
+
+def _utc(instant_ms: int) -> datetime:
+    return _EPOCH + timedelta(milliseconds=instant_ms)
 
 
 def _fixed_zone(name: str, offset: re.Match[str]) -> tzinfo:
