@@ -6,6 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -221,11 +222,20 @@ def test_no_text_and_no_key_reaches_the_log(
     assert TEXTS[0] not in caplog.text
 
 
+def test_zeroentropy_is_told_queries_from_documents(endpoint: FakeEndpoint) -> None:
+    with closing(build(endpoint.url, provider="zeroentropy")) as built:
+        stored = embed(built, TEXTS)
+        asked = built.embed([TEXTS[1]], kind="query", timeout_seconds=10)
+    assert closeness(stored[1], asked[0]) == pytest.approx(1.0)
+    requests = endpoint.requests[-2:]
+    assert [request.path for request in requests] == ["/v1/models/embed"] * 2
+    assert [request.body["input_type"] for request in requests] == ["document", "query"]
+    assert requests[0].body["dimensions"] == DIM
+
+
 def test_settings_decide_whether_there_is_an_embedder() -> None:
-    assert build_embedder(Embedding()) is None
+    assert build_embedder(Embedding(provider="none")) is None
     assert build_embedder(settings("http://x.example/v1", enabled=False)) is None
-    with pytest.raises(ConfigError, match="not part of this version"):
-        build_embedder(Embedding(provider="local"))
     with pytest.raises(ConfigError, match="apiKey, baseUrl, model, dimensions"):
         build_embedder(Embedding(provider="deepseek"))
     with pytest.raises(ConfigError, match="proxyUrl"):

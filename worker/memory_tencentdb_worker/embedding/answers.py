@@ -14,10 +14,10 @@ from memory_tencentdb_worker.errors import EmbeddingRefused
 _FLOAT_BYTES = 4
 
 
-def vectors_in_order(document: object, count: int) -> list[object] | None:
-    """The raw vectors in the order of the texts; None when the answer does not say which belongs to which, or when it
-    holds more or fewer than were asked for."""
-    data = document.get("data") if isinstance(document, dict) else None
+def vectors_in_order(document: object, count: int, rows: str = "data") -> list[object] | None:
+    """The raw vectors of the list `rows`, in the order of the texts; None when the answer does not say which belongs to
+    which, or when it holds more or fewer than were asked for."""
+    data = document.get(rows) if isinstance(document, dict) else None
     if not isinstance(data, list) or len(data) != count or not all(isinstance(row, dict) for row in data):
         return None
     places = [row.get("index") for row in data]

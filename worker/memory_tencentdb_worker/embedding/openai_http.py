@@ -1,11 +1,12 @@
-"""An embedder at an OpenAI-compatible endpoint, over HTTP."""
+"""An embedder at an endpoint of the OpenAI kind, over HTTP; ZeroEntropy's differs in names only."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import httpx
@@ -32,6 +33,21 @@ _OPTIONAL_FIELDS = ("dimensions", "encoding_format")
 
 log = logging.getLogger(__name__)
 
+Kind = Literal["query", "passage"]
+
+
+@dataclass(frozen=True)
+class _Dialect:
+    path: str
+    rows: str  # where the answer holds the vectors
+    by_kind: Mapping[str, dict[str, object]]
+
+
+_OPENAI = _Dialect("/embeddings", "data", {"query": {}, "passage": {}})
+_ZEROENTROPY = _Dialect(
+    "/models/embed", "results", {"query": {"input_type": "query"}, "passage": {"input_type": "document"}}
+)
+
 
 class OpenAIEmbedder:
     """Any thread may call. What the endpoint teaches (the largest batch, fields it rejects) is kept until `close`.
@@ -42,7 +58,8 @@ class OpenAIEmbedder:
     def __init__(self, settings: Embedding) -> None:
         self._settings = settings
         self._key = settings.api_key.get_secret_value()
-        self._target = settings.base_url.rstrip("/").removesuffix("/embeddings") + "/embeddings"
+        self._dialect = _ZEROENTROPY if settings.provider == "zeroentropy" else _OPENAI
+        self._target = settings.base_url.rstrip("/").removesuffix(self._dialect.path) + self._dialect.path
         self._headers = {"Authorization": f"Bearer {self._key}"}
         self._url = self._target
         if settings.provider == "qclaw":
@@ -65,11 +82,9 @@ class OpenAIEmbedder:
         """Without credentials, for logs and `status`."""
         return shown_address(self._target)
 
-    def embed(
-        self, texts: Sequence[str], *, kind: Literal["query", "passage"], timeout_seconds: float
-    ) -> list[Vector | None]:
-        """`kind` makes no difference to this protocol. `timeout_seconds` is for all requests together."""
-        call = _Call(self, time.monotonic() + timeout_seconds)
+    def embed(self, texts: Sequence[str], *, kind: Kind, timeout_seconds: float) -> list[Vector | None]:
+        """`kind` makes no difference to OpenAI's protocol. `timeout_seconds` is for all requests together."""
+        call = _Call(self, kind, time.monotonic() + timeout_seconds)
         limit = self._settings.max_input_chars
         sent = {place: cut_to_chars(text, limit) for place, text in enumerate(texts) if text.strip()}
         vectors = dict(zip(sent, call.embed_all(list(sent.values())), strict=True))
@@ -102,10 +117,12 @@ class OpenAIEmbedder:
 
     # ------------------------------------------------------------------ one request
 
-    def post(self, texts: list[str], deadline: float) -> object:
-        """The decoded answer. Raises EmbeddingRefused for a 4xx that is about these texts."""
+    def post(self, texts: list[str], kind: Kind, deadline: float) -> list[object] | None:
+        """The raw vectors in the order of the texts, None when the answer does not say which is whose. Raises
+        EmbeddingRefused for a 4xx that is about these texts."""
         fields = self.fields()
-        response = self._sent({"model": self._settings.model, "input": texts, **fields}, deadline)
+        of_kind = self._dialect.by_kind[kind]
+        response = self._sent({"model": self._settings.model, "input": texts, **of_kind, **fields}, deadline)
         if response.status_code >= 300:
             named = [name for name in _OPTIONAL_FIELDS if name in fields and name in response.text]
             # "does not support matryoshka representation" is how fixed-width models decline `dimensions`
@@ -113,7 +130,7 @@ class OpenAIEmbedder:
                 named = ["dimensions"]
             if named and response.status_code in (400, 422):
                 self.forget_field(named[0])
-                return self.post(texts, deadline)
+                return self.post(texts, kind, deadline)
             raise self._failure(response)
         try:
             document: object = response.json()
@@ -121,7 +138,7 @@ class OpenAIEmbedder:
             raise EmbeddingTransient(
                 f"{self.endpoint} answered with something else than JSON", code="garbage"
             ) from problem
-        return document
+        return vectors_in_order(document, len(texts), self._dialect.rows)
 
     def _sent(self, body: dict[str, object], deadline: float) -> httpx.Response:
         try:
@@ -160,8 +177,8 @@ class OpenAIEmbedder:
 class _Call:
     """One `embed`: splits and shortens until every text has a vector or is known to be refused."""
 
-    def __init__(self, embedder: OpenAIEmbedder, deadline: float) -> None:
-        self._embedder, self._deadline = embedder, deadline
+    def __init__(self, embedder: OpenAIEmbedder, kind: Kind, deadline: float) -> None:
+        self._embedder, self._kind, self._deadline = embedder, kind, deadline
         self.spoiled = 0  # vectors that came back unusable
         self._refused_alone = 0  # texts refused in a request of their own
 
@@ -174,12 +191,11 @@ class _Call:
 
     def _batch(self, texts: list[str]) -> list[Vector | None]:
         try:
-            document = self._embedder.post(texts, self._deadline)
+            raw = self._embedder.post(texts, self._kind, self._deadline)
         except EmbeddingRefused:
             if len(texts) == 1:
                 return [self._shortened(texts[0])]
             return self._halves(texts)
-        raw = vectors_in_order(document, len(texts))
         if raw is not None:
             return [self._checked(vector) for vector in raw]
         if len(texts) == 1:
@@ -205,10 +221,9 @@ class _Call:
             if len(text) < SHORTEST_CHARS:
                 return None
             try:
-                document = self._embedder.post([text], self._deadline)
+                raw = self._embedder.post([text], self._kind, self._deadline)
             except EmbeddingRefused:
                 continue
-            raw = vectors_in_order(document, 1)
             return self._checked(raw[0]) if raw else None
         return None
 

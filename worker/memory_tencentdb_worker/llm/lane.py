@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import logging
-import os
-import queue
-import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
-import memory_tencentdb
-import memory_tencentdb_worker
+from memory_tencentdb_worker.child import ChildProcess, child_environment
 from memory_tencentdb_worker.config.model import LLMSettings
 from memory_tencentdb_worker.endpoints import is_loopback, shown_address
 from memory_tencentdb_worker.errors import LLMContent, LLMError, LLMTerminal, LLMTransient
@@ -28,8 +19,7 @@ from memory_tencentdb_worker.models import Completion, CompletionRequest
 READY_SECONDS = 60.0  # importing litellm takes 3-8 s, much longer on a busy machine; not counted against the call
 GRACE_SECONDS = 0.8  # the lane reports its own time-out within this; then it is killed
 IDLE_SECONDS = 240.0
-_LOG_BYTES = 1_000_000
-_SECRETS = ("TDAI_", "MEMORY_TENCENTDB_")
+LANE_MODULE = "memory_tencentdb_worker.llm.lane_child"
 _FOREIGN_ACCOUNT = ("OPENAI_ORG_ID", "OPENAI_ORGANIZATION", "OPENAI_PROJECT_ID", "OPENAI_BASE_URL", "OPENAI_API_BASE")
 
 log = logging.getLogger(__name__)
@@ -45,7 +35,7 @@ class LaneLLM:
         self._settings, self._log_dir, self._idle_seconds = settings, log_dir, idle_seconds
         self._key = settings.api_key.get_secret_value()
         self._calls = threading.Lock()  # held for the length of a call
-        self._child: _Child | None = None
+        self._child: ChildProcess | None = None
         self._closed = threading.Event()
         self._ids = itertools.count(1)
         self._rejected: dict[str, tuple[str, ...]] = {}  # by model: what its endpoint does not accept
@@ -105,13 +95,15 @@ class LaneLLM:
 
     # ------------------------------------------------------------------ the child
 
-    def _started(self) -> _Child:
+    def _started(self) -> ChildProcess:
         if self._closed.is_set():
             raise LLMTransient("the lane is closed", code="lane_closed")
         if self._child is not None and self._child.alive:
             return self._child
         self._end()
-        child = self._child = _Child(self._environment(), self._log_dir)
+        child = self._child = ChildProcess(
+            LANE_MODULE, [], self._environment(), self._log_dir and self._log_dir / "lane.log"
+        )
         if self._closed.is_set():
             child.kill()  # close() came before there was a child to see
         line = child.next_line(READY_SECONDS)
@@ -128,7 +120,7 @@ class LaneLLM:
         threading.Thread(target=self._retire, args=(child,), name="lane-idle", daemon=True).start()
         return child
 
-    def _exchange(self, child: _Child, call: LaneCall) -> LaneAnswer:
+    def _exchange(self, child: ChildProcess, call: LaneCall) -> LaneAnswer:
         limit_seconds = call.timeout_seconds + GRACE_SECONDS
         overrun = threading.Event()
 
@@ -156,7 +148,7 @@ class LaneLLM:
         child, self._child = self._child, None
         return child.end() if child is not None else None
 
-    def _retire(self, child: _Child) -> None:
+    def _retire(self, child: ChildProcess) -> None:
         """Ends an idle child: it holds some 200 MB. One thread a child, gone with it."""
         wait_seconds = self._idle_seconds
         while not child.ended.wait(max(wait_seconds, 0.05)):
@@ -169,16 +161,12 @@ class LaneLLM:
 
     def _environment(self) -> dict[str, str]:
         """Our own keys stay here; a loopback endpoint is not looked for through a proxy."""
-        env = {name: value for name, value in os.environ.items() if not name.startswith(_SECRETS)}
+        env = child_environment()
         if self._settings.base_url:
             env = {name: value for name, value in env.items() if name not in _FOREIGN_ACCOUNT}
         if is_loopback(self._settings.base_url):
             env = {name: value for name, value in env.items() if not name.lower().endswith("_proxy")}
-        packages = [str(Path(str(p.__file__)).parent.parent) for p in (memory_tencentdb_worker, memory_tencentdb)]
-        search = [*dict.fromkeys(packages), *filter(None, [env.get("PYTHONPATH")])]
         return env | {
-            "PYTHONPATH": os.pathsep.join(search),
-            "PYTHONIOENCODING": "utf-8",
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else the import asks the network for prices
             "LITELLM_MODE": "PRODUCTION",  # else it reads a .env file from the current folder
             "LITELLM_LOG": "ERROR",
@@ -214,80 +202,3 @@ class LaneLLM:
 def _encodable(text: str) -> str:
     """A lone surrogate cannot travel as UTF-8."""
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-class _Child:
-    """The process, and the thread that reads its lines."""
-
-    def __init__(self, env: dict[str, str], log_dir: Path | None) -> None:
-        self.ended = threading.Event()
-        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        with _lane_log(log_dir) as stderr:
-            self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "memory_tencentdb_worker.llm.lane_child"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                env=env,
-                start_new_session=True,  # a Ctrl-C at the worker's terminal is the worker's to handle
-            )
-        self._reader = threading.Thread(target=self._read, name="lane-reader", daemon=True)
-        self._reader.start()
-
-    @property
-    def alive(self) -> bool:
-        return not self.ended.is_set() and self.process.poll() is None
-
-    def send(self, line: bytes) -> None:
-        """A child that is gone is noticed by `next_line`."""
-        assert self.process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.write(line)
-            self.process.stdin.flush()
-
-    def next_line(self, timeout_seconds: float) -> bytes | None:
-        """None: nothing came in time, or the child has ended."""
-        try:
-            return self._lines.get(timeout=timeout_seconds)
-        except queue.Empty:
-            return None
-
-    def kill(self) -> None:
-        if self.process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                if hasattr(os, "killpg"):
-                    os.killpg(self.process.pid, signal.SIGKILL)  # what it started goes with it
-                else:
-                    self.process.kill()
-
-    def end(self) -> int:
-        """Kills and reaps; there is nothing in the child worth a farewell. Returns the exit code."""
-        self.kill()
-        code = self.process.wait()
-        self._reader.join()
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    pipe.close()
-        self.ended.set()
-        return code
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self._lines.put(line)
-        self._lines.put(None)
-
-
-@contextlib.contextmanager
-def _lane_log(log_dir: Path | None) -> Iterator[IO[bytes] | int]:
-    """Where the lane's stderr goes: `lane.log`, begun anew when it has grown large; nowhere without a folder."""
-    if log_dir is None:
-        yield subprocess.DEVNULL
-        return
-    path = log_dir / "lane.log"
-    log_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    grown = path.exists() and path.stat().st_size > _LOG_BYTES
-    flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if grown else os.O_APPEND)
-    with os.fdopen(os.open(path, flags, 0o600), "ab") as stream:
-        yield stream

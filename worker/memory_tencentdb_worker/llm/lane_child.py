@@ -14,6 +14,7 @@ import threading
 import time
 from typing import BinaryIO
 
+from memory_tencentdb import faults
 from memory_tencentdb_worker.llm.wire import LaneCall, LaneReady, read_call
 
 
@@ -31,7 +32,11 @@ def main() -> None:
     binding = LiteLLMBinding()
     answers.write(LaneReady(warning=warning).line())
     while True:
-        answers.write(binding.answer(calls.get(), now=int(time.time() * 1000)).line())
+        call = calls.get()
+        faults.reach("lane.called")
+        answer = binding.answer(call, now=int(time.time() * 1000))
+        faults.reach("lane.answered")
+        answers.write(answer.line())
 
 
 def _read_calls(stdin: BinaryIO, calls: queue.SimpleQueue[LaneCall]) -> None:
