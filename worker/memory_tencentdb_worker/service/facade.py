@@ -8,12 +8,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from datetime import tzinfo
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from memory_tencentdb import protocol, wire
+from memory_tencentdb import faults, protocol, wire
 from memory_tencentdb.paths import user_id
 from memory_tencentdb_worker.config.model import Config
 from memory_tencentdb_worker.embedding.base import Embedder
@@ -24,11 +24,13 @@ from memory_tencentdb_worker.llm.base import LLM
 from memory_tencentdb_worker.recall.answer import Question, Recaller
 from memory_tencentdb_worker.recall.deadline import Deadline
 from memory_tencentdb_worker.service.arguments import atom_type, optional_session, scope_of, search_limit, session_of
+from memory_tencentdb_worker.service.check import check_part
 from memory_tencentdb_worker.service.facts import WorkerFacts
 from memory_tencentdb_worker.service.flush import Flusher
 from memory_tencentdb_worker.service.inspection import Inspection, inspect_rows
 from memory_tencentdb_worker.service.scene_view import scene_document
 from memory_tencentdb_worker.service.status import StatusBoard
+from memory_tencentdb_worker.service.store_watch import StoreWatch
 from memory_tencentdb_worker.service.trace import trace
 from memory_tencentdb_worker.store.base import Store
 
@@ -39,6 +41,7 @@ log = logging.getLogger(__name__)
 
 SHORTEST_DEADLINE_MS = 10
 LONGEST_DEADLINE_MS = 60_000
+QUIET_SECONDS = 60
 MOST_EXCLUDED_IDS = 10_000
 
 
@@ -67,18 +70,23 @@ class MemoryService:
         self._board = StatusBoard(store, config, zone, clock, pipeline, facts=facts)
         self._data_dir_id = store.data_dir_id
         self._offer: tuple[str, ...] | None = None
+        self._llm: LLM | None = None
+        self._embedder: Embedder | None = None
         self._offer_lock = threading.Lock()
         self._last_request = time.monotonic()
 
     # ---- what the composition root tells
     def use_llm(self, llm: LLM | None, source: str = "") -> None:
         """The extraction model from now on; `source` is "config" or "host". None: offline mode."""
+        self._llm = llm
         self._board.use_llm(llm, source)
         self._pipeline.use_llm(llm)
 
-    def use_embedder(self, embedder: Embedder | None, problem: str = "") -> None:
-        """The embedder from now on; `problem` says why there is none although one is configured."""
-        self._recaller.use_embedder(embedder)
+    def use_embedder(self, embedder: Embedder | None, problem: str = "", former: Embedder | None = None) -> None:
+        """The embedder from now on; `problem` says why there is none although one is configured. `former` is asked
+        while the store still answers from its space."""
+        self._embedder = embedder
+        self._recaller.use_embedder(embedder, former)
         self._board.use_embedder(embedder, problem)
         self._pipeline.use_embedder(embedder)
 
@@ -100,6 +108,17 @@ class MemoryService:
     def state(self) -> str:
         """As last assessed; never waits."""
         return self._board.state
+
+    @property
+    def watch(self) -> StoreWatch:
+        return self._board.watch
+
+    def is_quiet(self) -> bool:
+        """Nobody has asked for a minute and nothing is to be done."""
+        try:
+            return self.idle_seconds() > QUIET_SECONDS and self._store.idle()
+        except StoreError:
+            return False  # trouble is no time for extra work; whoever meets it next reports it
 
     def state_is_stale(self) -> bool:
         return self._board.stale()
@@ -145,6 +164,7 @@ class MemoryService:
             answer = capture_turn(request, self._store, self._config, self._zone, self._clock())
         self._pipeline.wake()
         self._board.refresh()  # here and not in recall, which must not wait for the store
+        faults.reach("capture.before_reply")
         return answer
 
     def memory_write(self, request: wire.MemoryWriteRequest) -> wire.MemoryWriteResponse:
@@ -163,7 +183,8 @@ class MemoryService:
         return wire.SessionEndResponse(flushed=True, jobs=jobs)
 
     def flush(self, request: wire.FlushRequest) -> wire.FlushResponse:
-        return self._flusher.flush(request)
+        answer = self._flusher.flush(request)
+        return answer if answer.idle else replace(answer, reasons=self._board.reasons())
 
     # ---- questions
     def recall(self, request: wire.RecallRequest, *, spent_ms: float = 0) -> wire.RecallResponse:
@@ -181,6 +202,7 @@ class MemoryService:
             query=request.query,
             scope=scope,
             session_id=request.session_id,
+            now=self._clock(),
             max_tokens=request.max_tokens,
             exclude_ids=tuple(request.exclude_ids),
         )
@@ -188,21 +210,25 @@ class MemoryService:
 
     def search_memories(self, request: wire.MemorySearchRequest) -> wire.SearchResponse:
         """`session_id` names who asks; it is no filter."""
-        return self._recaller.search_memories(
+        answer = self._recaller.search_memories(
             request.query,
             scope_of(request.user_id),
             limit=search_limit(request.limit),
+            now=self._clock(),
             type=atom_type(request.type),
             scene=request.scene,
         )
+        return replace(answer, state=self._board.state)
 
     def search_conversations(self, request: wire.ConversationSearchRequest) -> wire.SearchResponse:
-        return self._recaller.search_conversations(
+        answer = self._recaller.search_conversations(
             request.query,
             scope_of(request.user_id),
             limit=search_limit(request.limit),
+            now=self._clock(),
             session_key=optional_session(request.session_key),
         )
+        return replace(answer, state=self._board.state)
 
     # ---- the owner's view
     def why(self, item_id: str, scope: str | None = None) -> wire.WhyResponse:
@@ -226,10 +252,14 @@ class MemoryService:
         """Writes all Markdown and JSONL files anew from the store."""
         return {"files": self._rebuild_files()}
 
+    def check(self, part: str) -> dict[str, Any]:
+        """Asks the model ("llm") or the embedder ("embedding") once. Raises InvalidInput."""
+        return check_part(part, self._llm, self._embedder)
+
     # ---- inside
     def _consider(self, offered: wire.HostModel | None) -> None:
         """Hands on a host's model once: every session of the host offers it anew."""
-        if offered is None or not offered.model or self._config.llm.model:
+        if offered is None or not offered.model or self._config.llm.model or self._config.llm.offline:
             return
         offer = astuple(offered)
         with self._offer_lock:

@@ -18,4 +18,5 @@ class WorkerFacts:
     started_at: int
     config_file: str | None = None
     config_errors: tuple[Mapping[str, object], ...] = ()
+    lock: Path | None = None  # the file whose kernel lock keeps a second worker away
     config_broken: str = ""  # file, line and reason when the configuration file could not be read at all

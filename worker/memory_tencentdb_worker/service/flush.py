@@ -42,6 +42,8 @@ class Flusher:
         if session_key is not None and scope is None:
             scope = ""
         started, done_before = time.monotonic(), self._store.jobs_done()
+        if request.ask_again:
+            self._pipeline.ask_again()
         self._wake(scope, session_key, parked=request.parked)
         idle = self._wait(started + request.wait_seconds, scope, session_key)
         return FlushResponse(

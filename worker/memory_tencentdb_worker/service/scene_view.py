@@ -15,10 +15,20 @@ from memory_tencentdb_worker.text.times import iso_local
 
 def scene_document(name: str, store: Store, zone: tzinfo, scope: str | None) -> dict[str, Any]:
     """`name` with or without `.md`. Raises NotFound."""
-    scene = store.scene(scope, name) or store.scene(scope, name.removesuffix(".md"))
+    scene = find_scene(name, store, scope)
     if scene is None:
         raise NotFound(f"there is no scene {name!a}")
     return {**scene_row(scene, zone), "content": body_text(scene.sections)}
+
+
+def find_scene(name: str, store: Store, scope: str | None) -> Scene | None:
+    """By its name, with or without `.md`. `scope` None: several users may have one of this name, and the default
+    user's comes first."""
+    for user in ("", None) if scope is None else (scope,):
+        scene = store.scene(user, name) or store.scene(user, name.removesuffix(".md"))
+        if scene is not None:
+            return scene
+    return None
 
 
 def scene_row(scene: Scene, zone: tzinfo) -> dict[str, Any]:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
 from collections.abc import Callable
 from datetime import tzinfo
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from memory_tencentdb.outbox import Outbox
 from memory_tencentdb.protocol import PROTOCOL, VERSION
 from memory_tencentdb_worker.config.model import Config
 from memory_tencentdb_worker.embedding.base import Embedder
 from memory_tencentdb_worker.errors import StoreError
 from memory_tencentdb_worker.llm.base import LLM
-from memory_tencentdb_worker.models import JobCounts
+from memory_tencentdb_worker.models import FailingJob, JobCounts, JobKind
 from memory_tencentdb_worker.service.facts import WorkerFacts
-from memory_tencentdb_worker.service.outbox_view import waiting_turns
-from memory_tencentdb_worker.service.state import Circumstances, Reason, assess, pause_state
+from memory_tencentdb_worker.service.reasons import Reason, reason
+from memory_tencentdb_worker.service.state import Circumstances, assess
+from memory_tencentdb_worker.service.store_watch import STORAGE_KEYS, StoreWatch
 from memory_tencentdb_worker.store.base import Store
 from memory_tencentdb_worker.text.times import day_start, iso_local
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 FRESH_SECONDS = 1.0
 """A state younger than this is not looked up again."""
 
-SMALLEST_FREE_BYTES = 8 * 1024 * 1024
-"""With less space than this on the device a capture may fail at any time."""
-
 NO_JOBS = JobCounts(due=0, running=0, retrying=0, parked=0, waiting=0, oldest_due_at=None)
 UNREADABLE: dict[str, dict[str, Any]] = {
     "counts": dict.fromkeys(("turns", "messages", "atoms", "scenes", "persona", "vectors", "superseded")),
-    "jobs": dict.fromkeys(("due", "running", "retrying", "parked", "waiting", "oldest_due_seconds")),
+    "jobs": dict.fromkeys(
+        ("due", "running", "retrying", "parked", "waiting", "oldest_due_seconds", "failing", "unsupported")
+    ),
     "vectors": dict.fromkeys(("rows", "embedded", "refused")),
     "calls": dict.fromkeys(("today", "tokens_in", "tokens_out", "cost_usd")),
+    "storage": dict.fromkeys(STORAGE_KEYS),
 }
 
 
@@ -57,10 +57,11 @@ class StatusBoard:
     ) -> None:
         self._store, self._config, self._zone, self._clock = store, config, zone, clock
         self._pipeline, self._facts = pipeline, facts
+        self._outbox = Outbox(facts.home / "outbox")
         self._lock = threading.Lock()
         self._state, self._reasons = "ok", list[Reason]()
         self._assessed_at = float("-inf")
-        self._store_troubles: dict[bool, Reason] = {}  # by whether a write failed
+        self.watch = StoreWatch(store, facts.data_dir, facts.lock)
         self._llm: LLM | None = None
         self._llm_source = ""
         self._embedder: Embedder | None = None
@@ -88,16 +89,11 @@ class StatusBoard:
 
     def note_store_error(self, error: StoreError, *, writing: bool) -> None:
         """The store refused a write or a read: shown until one of that kind succeeds again."""
-        with self._lock:
-            known = self._store_troubles.get(writing)
-            since = known.since if known else self._clock()
-            self._store_troubles[writing] = _store_reason(error, since, self._facts.data_dir)
+        self.watch.failed("write" if writing else "read", error, self._clock())
         self._forget()
 
     def note_store_success(self, *, writing: bool) -> None:
-        if writing in self._store_troubles:
-            with self._lock:
-                self._store_troubles.pop(writing, None)
+        if self.watch.succeeded("write" if writing else "read"):
             self._forget()
 
     def refresh(self) -> str:
@@ -141,7 +137,7 @@ class StatusBoard:
             "data_dir_id": self._store.data_dir_id,
             "counts": read["counts"],
             "jobs": read["jobs"],
-            "outbox": {"turns": waiting_turns(self._facts.home / "outbox")},
+            "outbox": {"turns": self._outbox.pending()},
             "llm": self._llm_part(),
             "embedding": self._embedding_part(read["vectors"]),
             "config": {
@@ -150,7 +146,14 @@ class StatusBoard:
                 "broken": self._facts.config_broken,
             },
             "calls": read["calls"],
+            "storage": self.watch.shown(),
         }
+
+    def reasons(self) -> list[dict[str, Any]]:
+        """As in the document, assessed anew."""
+        self._forget()
+        self.refresh()
+        return [self._shown(reason) for reason in self._reasons]
 
     def parked(self) -> list[dict[str, Any]]:
         """What was set aside, newest first, without the model's raw answers."""
@@ -187,6 +190,8 @@ class StatusBoard:
                 "parked": jobs.parked,
                 "waiting": jobs.waiting,
                 "oldest_due_seconds": _age_seconds(jobs.oldest_due_at, now),
+                "failing": [self._failing(job) for job in self._store.failing_jobs()],
+                "unsupported": self._store.unsupported(),
             },
             "vectors": {"rows": vectors.rows, "embedded": vectors.embedded, "refused": vectors.refused},
             "calls": {
@@ -198,29 +203,34 @@ class StatusBoard:
         }
 
     def _assess(self, jobs: JobCounts, now: int) -> None:
-        paused = [
-            Reason(one.code, one.message, one.since, one.action, pause_state(one.code))
-            for one in self._pipeline.pause_reasons()
-        ]
-        full = _full_disk(self._facts.data_dir, now)
-        for trouble in (*self._store_troubles.values(), *([full] if full else [])):
-            if all(one.code != trouble.code for one in paused):
-                paused.append(trouble)
+        of_store = self.watch.reasons(now)
+        named = {each.code for each in of_store}
+        waits = [one for one in self._pipeline.pause_reasons() if one.code not in named]
+        paused = [*of_store, *(reason(one.code, one.message, one.since, one.action) for one in waits)]
         circumstances = Circumstances(
             now=now,
             oldest_due_at=jobs.oldest_due_at,
             retrying=jobs.retrying,
+            last_error=self._pipeline.last_error("llm"),
             parked=jobs.parked,
+            nothing_read_since=self._nothing_read_since() if jobs.parked else None,
             config_errors=len(self._facts.config_errors),
             config_broken=self._facts.config_broken,
             embedding_problem=self._embedding_trouble(),
             paused=paused,
             started_at=self._facts.started_at,
+            outbox_since=self._outbox.oldest_at(),
         )
         state, reasons = assess(circumstances)
         with self._lock:
             self._state, self._reasons = state, reasons
             self._assessed_at = time.monotonic()
+
+    def _nothing_read_since(self) -> int | None:
+        """When the newest batch was set aside, if none was read after it."""
+        last = self._store.last_extraction_at()
+        parked_at = max((one.parked_at for one in self._store.list_parked() if one.kind is JobKind.L1), default=None)
+        return parked_at if parked_at is not None and (last is None or last < parked_at) else None
 
     def _forget(self) -> None:
         """The next `refresh` assesses anew."""
@@ -252,13 +262,23 @@ class StatusBoard:
         if not last_error and vectors["refused"]:
             last_error = f"{vectors['refused']} texts were refused by the embedder"
         return {
-            "provider": space.provider if space else settings.provider,
+            "provider": space.provider if space else ("none" if settings.provider == "auto" else settings.provider),
             "model": space.model if space else settings.model,
             "dimensions": space.dimensions if space else settings.dimensions,
             "rows": vectors["rows"],
             "embedded": vectors["embedded"],
             "breaker": self._pipeline.breaker_states().get("embedding", "closed"),
             "last_error": last_error or None,
+        }
+
+    def _failing(self, job: FailingJob) -> dict[str, Any]:
+        return {
+            "kind": job.kind,
+            "user_id": job.scope,
+            "session_key": job.session_key,
+            "attempts": job.attempts,
+            "error": job.error,
+            "next_at": None if job.due_at is None else iso_local(job.due_at, self._zone),
         }
 
     def _shown(self, reason: Reason) -> dict[str, Any]:
@@ -268,25 +288,6 @@ class StatusBoard:
             "since": None if reason.since is None else iso_local(reason.since, self._zone),
             "action": reason.action,
         }
-
-
-def _store_reason(error: StoreError, since: int | None, data_dir: Path) -> Reason:
-    if error.code == "disk_full":
-        return _disk_reason(data_dir, since)
-    return Reason(error.code, f"the store failed: {error}", since, "see `memory-tencentdb logs`", "broken")
-
-
-def _disk_reason(data_dir: Path, since: int | None) -> Reason:
-    message = f"no space left on the disk that holds {data_dir}"
-    return Reason("disk_full", message, since, "free space on this disk; nothing else is needed", "broken")
-
-
-def _full_disk(data_dir: Path, now: int) -> Reason | None:
-    try:
-        free = shutil.disk_usage(data_dir).free
-    except OSError as error:
-        return Reason("store", f"the data directory {data_dir} is away: {error.strerror}", now, "restore it", "broken")
-    return _disk_reason(data_dir, now) if free < SMALLEST_FREE_BYTES else None
 
 
 def _age_seconds(instant: int | None, now: int) -> int:

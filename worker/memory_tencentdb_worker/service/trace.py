@@ -9,11 +9,11 @@ from memory_tencentdb.wire import WhyMessage, WhyResponse
 from memory_tencentdb_worker.errors import NotFound
 from memory_tencentdb_worker.models import Atom, Layer, Message, Persona, Scene, Section
 from memory_tencentdb_worker.recall.render import body_text
+from memory_tencentdb_worker.service.scene_view import find_scene
 from memory_tencentdb_worker.store.base import Store
-from memory_tencentdb_worker.text.ids import message_id, text_hash
+from memory_tencentdb_worker.text.ids import text_hash
 from memory_tencentdb_worker.text.times import iso_local
 
-MOST_MESSAGES_OF_TURN = 100
 PERSONA_NAMES = frozenset({"persona", "persona.md"})
 
 
@@ -46,10 +46,8 @@ def trace(item_id: str, store: Store, zone: tzinfo, scope: str | None = None) ->
 
 
 def _messages_of_turn(turn_id: str, store: Store, scope: str | None) -> list[Message]:
-    """The ids of a turn's messages follow from its own id."""
     for user in store.scopes() if scope is None else [scope]:
-        ids = [message_id(user, turn_id, position) for position in range(MOST_MESSAGES_OF_TURN)]
-        messages = store.messages_by_id(ids)
+        messages = store.turn_messages(user, turn_id)
         if messages:
             return messages
     return []
@@ -61,8 +59,7 @@ def _trace_persona(persona: Persona, evidence: _Evidence, zone: tzinfo) -> WhyRe
 
 
 def _scene_named(item_id: str, store: Store, scope: str | None) -> Scene | None:
-    name = item_id.removeprefix("scene_blocks/")
-    return store.scene(scope, name) or store.scene(scope, name.removesuffix(".md"))
+    return find_scene(item_id.removeprefix("scene_blocks/"), store, scope)
 
 
 class _Evidence:

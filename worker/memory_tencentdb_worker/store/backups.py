@@ -36,6 +36,7 @@ _MADE_AT = "backup_made_at"
 def back_up(database: Database, now: int, *, version: int | None = None) -> Path:
     """A consistent, checked copy of the running database; `version` names the schema it is kept for. An unfinished one
     never has a backup's name. Raises StoreError, StoreFull, StoreCorrupt."""
+    database.check_place()
     kind = "" if version is None else f"-v{version}"
     folder = database.path.parent / FOLDER
     target = folder / f"memory{kind}-{_stamp(now)}.db"
@@ -125,18 +126,32 @@ def settle_restored(database: Database, now: int) -> None:
         made_at = first_value(connection, "select value from meta where key = ?", (_MADE_AT,))
     if made_at is None:
         return
-    data_dir = database.path.parent
-    aside = data_dir / FOLDER / f"before-restore-{_stamp(now)}"
-    try:
-        for name in READABLE:
-            if (data_dir / name).exists():
-                shutil.move(data_dir / name, private_dir(aside) / name)
-    except OSError as error:
-        raise StoreError(f"the files of the former state cannot be moved to {aside}: {error}", code="files") from error
+    aside = _set_aside(database.path.parent, f"before-restore-{_stamp(now)}")
     with database.write() as connection:
         connection.execute("delete from projections")
         connection.execute("delete from meta where key = ?", (_MADE_AT,))
     _log.warning("a backup of %s is in use now; what the readable files held later is in %s", _day(made_at), aside)
+
+
+def settle_new(database: Database, now: int) -> None:
+    """A database that was made a moment ago has no readable files: what lies there is left from one that was deleted,
+    and whoever deleted it does not want it back."""
+    data_dir = database.path.parent
+    if any((data_dir / name).exists() for name in READABLE):
+        aside = _set_aside(data_dir, f"before-new-{_stamp(now)}")
+        _log.warning("%s begins anew; readable files of a former database are in %s now", database.path, aside)
+
+
+def _set_aside(data_dir: Path, name: str) -> Path:
+    """Moves the readable files under `.backup/`, so that they are neither taken for a person's edits nor lost."""
+    aside = data_dir / FOLDER / name
+    try:
+        for readable in READABLE:
+            if (data_dir / readable).exists():
+                shutil.move(data_dir / readable, private_dir(aside) / readable)
+    except OSError as error:
+        raise StoreError(f"the files of the former state cannot be moved to {aside}: {error}", code="files") from error
+    return aside
 
 
 def _copy(database: Database, target: Path) -> None:

@@ -59,6 +59,10 @@ class Store(Protocol):
         """Checkpoints the WAL and closes every connection. Safe to call twice."""
         ...
 
+    def check_place(self) -> None:
+        """Raises StoreError `store_moved` when the data directory is not (any more) the one that was opened."""
+        ...
+
     def facts(self) -> StoreFacts:
         """Never waits and never raises: for the days when nothing else answers."""
         ...

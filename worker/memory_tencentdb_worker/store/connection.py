@@ -105,6 +105,11 @@ class Database:
                 self._writer.execute("pragma wal_checkpoint(truncate)").fetchall()  # a row says busy, it does not raise
             return pages == copied
 
+    def check_place(self) -> None:
+        """Raises StoreError `store_moved` when the file in its place is not the one that is open (any more)."""
+        if self._seen_inode() != self._inode:
+            raise StoreError(f"{self.path} was moved, removed or replaced while in use", code="store_moved")
+
     def wal_bytes(self) -> int:
         return _size(self.path.with_name(self.path.name + "-wal"))
 
@@ -148,8 +153,7 @@ class Database:
             raise StoreError("the store is closed", code="store_closed")
         if self.damage:
             raise StoreCorrupt(f"nothing is written any more: {self.damage}")
-        if self._seen_inode() != self._inode:
-            raise StoreError(f"{self.path} was moved, removed or replaced while in use", code="store_moved")
+        self.check_place()
 
     def _seen_inode(self) -> int:
         try:

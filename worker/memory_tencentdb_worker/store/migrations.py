@@ -15,7 +15,7 @@ import apsw
 from memory_tencentdb import faults
 from memory_tencentdb.paths import private_dir
 from memory_tencentdb_worker.errors import SchemaTooNew, StoreCorrupt, StoreError, StoreFull
-from memory_tencentdb_worker.store.backups import back_up, problem_of, settle_restored
+from memory_tencentdb_worker.store.backups import back_up, problem_of, settle_new, settle_restored
 from memory_tencentdb_worker.store.connection import BUSY_TIMEOUT_MS, Connection, Database, first_value, narrow_files
 from memory_tencentdb_worker.store.mounts import Mount, known_mounts, mount_of
 from memory_tencentdb_worker.store.schema import APPLICATION_ID, MIGRATIONS
@@ -46,9 +46,12 @@ def open_database(data_dir: Path, now: int, mounts: Sequence[Mount] | None = Non
     try:
         with database.read() as connection:
             check_identity(connection, path)
+            is_new = not first_value(connection, "pragma user_version")
         migrate(database, MIGRATIONS, now)
         check_health(database)
         settle_restored(database, now)
+        if is_new:
+            settle_new(database, now)
     except BaseException:
         database.close()
         raise

@@ -32,8 +32,9 @@ def scope_dir(data_dir: Path, scope: str) -> Path:
 
 
 class Projector:
-    """Keeps the files of every scope equal to the store. Raises StoreError or StoreFull when the disk refuses; what was
-    not written is tried again by the next `refresh`. Any thread may call; one works at a time."""
+    """Keeps the files of every scope equal to the store. Raises StoreError or StoreFull when the disk refuses, or when
+    the database has gone from there; what was not written is tried again by the next `refresh`. Any thread may call;
+    one works at a time."""
 
     def __init__(
         self,
@@ -54,6 +55,7 @@ class Projector:
     def refresh(self) -> None:
         """Writes what is stale. Costs one small query for each scope when nothing changed."""
         with self._lock:
+            self._store.check_place()
             for scope in self._store.scopes():
                 self._files(scope).refresh()
 
@@ -61,6 +63,7 @@ class Projector:
         """Makes every file anew, also those that a person deleted, but not those that a person edited and that are not
         read in yet. Returns the number of files."""
         with self._lock:
+            self._store.check_place()
             return sum(self._files(scope).rebuild() for scope in self._store.scopes())
 
     def read_edits(self) -> list[Edit]:
@@ -69,6 +72,7 @@ class Projector:
         Looks where `refresh` is about to write, at the default user's files, and at those of some others in turn.
         """
         with self._lock:
+            self._store.check_place()
             return [edit for scope in self._to_check() for edit in self._files(scope).documents.read_edits()]
 
     def _to_check(self) -> list[str]:

@@ -73,6 +73,9 @@ class SqliteReader:
     def facts(self) -> StoreFacts:
         return file_facts(self._database)
 
+    def check_place(self) -> None:
+        self._database.check_place()
+
     def read_through(self) -> None:
         read_through(self._database)
 
