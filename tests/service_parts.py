@@ -127,6 +127,9 @@ class QuietPipeline:
     def wake(self) -> None:
         self.woken += 1
 
+    def ask_again(self) -> None:
+        """There is no endpoint."""
+
     def use_llm(self, llm: Any) -> None:
         self.llm = llm
 

@@ -91,6 +91,41 @@ def test_turn_that_the_conversation_does_not_hold_yet_is_appended(store: Store) 
     assert texts(store)[4:] == ["Her name is Zoe", "Lovely"]
 
 
+@pytest.mark.parametrize("order", [("user", "assistant"), ("assistant", "user"), ("user", "user")])
+def test_two_messages_that_are_the_turn_are_stored_once_in_their_order(store: Store, order: tuple[str, str]) -> None:
+    talk = [msg(order[0], "first words"), msg(order[1], "second words")]
+    capture(store, CONFIG, "second words", "first words", messages=talk)
+    assert texts(store) == ["first words", "second words"]
+
+
+@pytest.mark.parametrize("answer", ["Fine.", "Great."])
+def test_messages_that_hold_only_this_turn_are_stored_though_their_words_were_said_before(
+    store: Store, answer: str
+) -> None:
+    first = [msg("user", "yes"), msg("assistant", "Fine.")]
+    capture(store, CONFIG, "yes", "Fine.", turn_id="1", messages=first)
+    again = [msg("user", "yes"), msg("assistant", answer)]
+    capture(store, CONFIG, "yes", answer, turn_id="2", messages=again)
+    capture(store, CONFIG, "yes", answer, turn_id="2", messages=again)
+    assert texts(store) == ["yes", "Fine.", "yes", answer]
+
+
+def test_words_said_again_after_a_summary_took_the_place_of_the_history_are_stored(store: Store) -> None:
+    talk = [msg("user", "yes"), msg("assistant", "ok"), msg("user", "what now"), msg("assistant", "dunno")]
+    capture(store, CONFIG, "yes", "ok", turn_id="1", messages=talk[:2])
+    capture(store, CONFIG, "what now", "dunno", turn_id="2", messages=talk)
+    shrunk = [msg("user", "[summary]"), msg("user", "yes"), msg("assistant", "sure")]
+    capture(store, CONFIG, "yes", "sure", turn_id="3", messages=shrunk)
+    assert texts(store) == ["yes", "ok", "what now", "dunno", "[summary]", "yes", "sure"]
+
+
+def test_conversation_longer_than_what_is_aligned_stores_what_is_new_and_nothing_twice(store: Store) -> None:
+    talk = [msg(role, f"{role} {number}") for number in range(400) for role in ("user", "assistant")]
+    capture(store, CONFIG, "user 398", "assistant 398", messages=talk[:-2])
+    capture(store, CONFIG, "user 399", "assistant 399", messages=[msg("user", "summary"), *talk])
+    assert texts(store) == [*(str(one["content"]) for one in talk[:-2]), "summary", "user 399", "assistant 399"]
+
+
 def test_only_user_and_assistant_messages_are_read_and_never_the_api_content(store: Store) -> None:
     talk = [
         msg("system", "You are a pirate"),

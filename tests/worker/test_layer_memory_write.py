@@ -63,6 +63,21 @@ def test_same_write_again_changes_nothing(store: Store) -> None:
     assert store.counts("").messages == 1
 
 
+def test_write_id_used_for_several_texts_keeps_them_all_whatever_is_replayed(store: Store) -> None:
+    first = write(store, "add", "Ada likes tea.", write_id="w1")
+    second = write(store, "add", "Ada likes chess.", write_id="w1")
+    for _ in range(2):
+        assert write(store, "add", "Ada likes tea.", write_id="w1") == first
+        assert write(store, "add", "Ada likes chess.", write_id="w1") == second
+    assert live(store) == ["Ada likes tea.", "Ada likes chess."]
+    for answer in (first, second):
+        atom = store.atom("", answer.atom_ids[0])
+        assert atom is not None
+        assert [message.text for message in store.messages_by_id([one.message_id for one in atom.sources])] == [
+            atom.content
+        ]
+
+
 def test_replaced_entry_is_superseded(store: Store) -> None:
     old = write(store, "add", "Ada lives in Berlin.").atom_ids
     answer = write(store, "replace", "Ada lives in Lisbon.", old_text="in Berlin")

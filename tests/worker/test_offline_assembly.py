@@ -8,6 +8,7 @@ import pytest
 
 from memory_tencentdb_worker.models import (
     Atom,
+    AtomChanges,
     AtomType,
     Line,
     NewAtom,
@@ -65,12 +66,17 @@ def atom(
     )
 
 
+def planned(new: list[NewAtom], known: list[Atom]) -> AtomChanges:
+    """The known atoms were said first, the new ones after them."""
+    return plan_changes(new, known, {one.id: order for order, one in enumerate([*known, *new])})
+
+
 def lines(change: SceneChange) -> list[str]:
     return [line.text for section in change.scene.sections for line in section.lines]
 
 
 def test_the_same_words_confirm_whatever_their_case_and_width() -> None:
-    changes = plan_changes([new_atom("m_2", "The user  lives in PORTO.")], [atom("m_1", "The user lives in Porto.")])
+    changes = planned([new_atom("m_2", "The user  lives in PORTO.")], [atom("m_1", "The user lives in Porto.")])
     assert changes.add == ()
     assert changes.confirm == (("m_1", (Source("l0_m_2", "hash"),)),)
 
@@ -90,7 +96,7 @@ def test_the_same_words_confirm_whatever_their_case_and_width() -> None:
     ],
 )
 def test_a_new_value_of_a_single_value_slot_supersedes(old: str, new: str) -> None:
-    changes = plan_changes([new_atom("m_2", new)], [atom("m_1", old)])
+    changes = planned([new_atom("m_2", new)], [atom("m_1", old)])
     assert [added.id for added in changes.add] == ["m_2"]
     assert changes.supersede == (("m_1", "m_2"),)
 
@@ -107,18 +113,25 @@ def test_a_new_value_of_a_single_value_slot_supersedes(old: str, new: str) -> No
     ],
 )
 def test_facts_that_can_both_be_true_stand_beside_each_other(old: str, new: str) -> None:
-    changes = plan_changes([new_atom("m_2", new)], [atom("m_1", old)])
+    changes = planned([new_atom("m_2", new)], [atom("m_1", old)])
     assert changes.supersede == ()
     assert len(changes.add) == 1
 
 
 def test_the_later_of_two_values_in_one_batch_wins() -> None:
-    changes = plan_changes(
+    changes = planned(
         [new_atom("m_2", "The user lives in Rome."), new_atom("m_3", "The user lives in Oslo.")],
         [atom("m_1", "The user lives in Berlin.")],
     )
     assert [added.id for added in changes.add] == ["m_3"]
     assert changes.supersede == (("m_1", "m_3"),)
+
+
+@pytest.mark.parametrize("known", ["The user lives in Rome.", "The user no longer lives in Oslo."])
+def test_a_value_said_before_the_known_one_does_not_replace_it(known: str) -> None:
+    changes = plan_changes([new_atom("m_1", "The user lives in Oslo.")], [atom("m_2", known)], {"m_1": 1, "m_2": 2})
+    assert [added.id for added in changes.add] == ["m_1"]
+    assert changes.supersede == (("m_1", "m_2"),)
 
 
 def test_a_slot_knows_when_it_has_ended() -> None:

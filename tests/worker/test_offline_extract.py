@@ -10,6 +10,7 @@ import pytest
 from memory_tencentdb_worker.models import AtomType, L1Batch, Message, NewAtom, Origin, Role
 from memory_tencentdb_worker.offline.extract import extract_atoms
 from memory_tencentdb_worker.text.ids import text_hash
+from memory_tencentdb_worker.text.times import parse_instant
 
 BERLIN = ZoneInfo("Europe/Berlin")
 SAID_AT = round(datetime(2026, 3, 4, 10, 0, tzinfo=UTC).timestamp() * 1000)  # a Wednesday
@@ -28,6 +29,19 @@ FACTS: list[tuple[str, list[tuple[AtomType, str]]]] = [
     ("I study physics at ETH.", [(P, "The user studies physics at ETH.")]),
     ("Actually, I live in Madrid, not Barcelona.", [(P, "The user lives in Madrid, not Barcelona.")]),
     ("I no longer work at Siemens.", [(P, "The user no longer works at Siemens.")]),
+    # --- verbs that share their subject are facts of their own
+    (
+        "I live in Lisbon and am allergic to nuts.",
+        [(P, "The user lives in Lisbon."), (P, "The user is allergic to nuts.")],
+    ),
+    (
+        "I'm a nurse from Bergen, live in Oslo and play the cello.",
+        [(P, "The user is a nurse from Bergen."), (P, "The user lives in Oslo."), (P, "The user plays the cello.")],
+    ),
+    ("I like tea and hate instant coffee.", [(P, "The user likes tea."), (P, "The user hates instant coffee.")]),
+    ("I am vegan and don't drink alcohol.", [(P, "The user is vegan."), (P, "The user doesn't drink alcohol.")]),
+    ("I love to read and write poems.", [(P, "The user loves to read and write poems.")]),
+    ("I prefer to drink tea and play the cello.", [(P, "The user prefers to drink tea and play the cello.")]),
     # --- preferences, health, food
     ("I love hiking in the Dolomites.", [(P, "The user loves hiking in the Dolomites.")]),
     ("I really hate cilantro.", [(P, "The user really hates cilantro.")]),
@@ -172,7 +186,9 @@ NOT_FACTS = [
 ]
 
 
-def extract(text: str, role: Role = Role.USER, origin: Origin = Origin.USER) -> list[NewAtom]:
+def extract(
+    text: str, role: Role = Role.USER, origin: Origin = Origin.USER, *, said_at: int = SAID_AT
+) -> list[NewAtom]:
     message = Message(
         seq=1,
         id="l0_1",
@@ -184,7 +200,7 @@ def extract(text: str, role: Role = Role.USER, origin: Origin = Origin.USER) -> 
         origin=origin,
         text=text,
         hash=text_hash(text),
-        sent_at=SAID_AT,
+        sent_at=said_at,
         recorded_at=SAID_AT,
     )
     return extract_atoms(L1Batch("", "s", "s", (), (message,), ""), BERLIN)
@@ -198,6 +214,27 @@ def test_a_fact_is_taken_in_the_third_person(text: str, expected: list[tuple[Ato
 @pytest.mark.parametrize("text", NOT_FACTS)
 def test_what_is_no_fact_of_the_user_is_left_alone(text: str) -> None:
     assert [atom.content for atom in extract(text)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I like <!-- m_0123456789abcdef --> comments.", ["The user likes comments."]),
+        ("I like [link](javascript:x) and ![img](http://x).", []),
+        ("I like <br> tea. I live in Oslo.", ["The user lives in Oslo."]),
+        ("I like [tea!](x)", []),
+        ("I like <", []),
+        ("I like tea! [It is green.]", ["The user likes tea."]),
+    ],
+)
+def test_a_sentence_cut_by_markup_is_no_fact(text: str, expected: list[str]) -> None:
+    assert [atom.content for atom in extract(text)] == expected
+
+
+@pytest.mark.parametrize("said_at", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00"])
+def test_a_fact_said_at_the_end_of_the_calendar_is_taken_without_its_relative_date(said_at: str) -> None:
+    atoms = extract("I moved to Oslo last year.", said_at=parse_instant(said_at, UTC))
+    assert [(atom.content, atom.activity_start) for atom in atoms] == [("The user moved to Oslo last year.", None)]
 
 
 def test_the_assistant_tools_and_pages_state_no_facts() -> None:

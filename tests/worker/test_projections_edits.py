@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memory_tencentdb_worker.models import NewMessage, NewTurn, Origin, Persona, Role, SceneChange, Section
-from memory_tencentdb_worker.store.projections import Edit
+from memory_tencentdb_worker.store.projections import CHECKED_SCOPES, Edit, scope_dir
 from projection_parts import NOW, Memory, section
 
 
@@ -247,3 +247,30 @@ def test_an_edit_of_a_scene_that_was_merged_meanwhile_is_kept(memory: Memory) ->
     memory.refresh()
     assert "writes a lot of code" in path.read_text("utf-8")
     assert [edit.name for edit in memory.projector.read_edits()] == ["Work"]
+
+
+def test_edits_of_many_users_are_found_in_turn_and_those_of_a_changed_one_at_once(tmp_path: Path) -> None:
+    memory = Memory(tmp_path / "data")
+    users = [f"user{number:03}" for number in range(2 * CHECKED_SCOPES)]
+    for user in users:
+        memory.say("hello", "hello", scope=user)
+        write_persona_of(memory, user, "drinks tea")
+    memory.refresh()
+    memory.projector.read_edits()
+    last = users[-1]
+    for user in (users[0], last):
+        path = scope_dir(memory.dir, user) / "persona.md"
+        edit_file(path, "drinks tea", "drinks coffee")
+    rounds = [{edit.scope for edit in memory.projector.read_edits()} for _ in range(2)]
+    assert rounds[0] != rounds[1], "one round does not look everywhere"
+    assert rounds[0] | rounds[1] == {users[0], last}
+    write_persona_of(memory, last, "drinks milk")
+    assert all(last in {edit.scope for edit in memory.projector.read_edits()} for _ in range(2)), "about to be written"
+    memory.store.close()
+
+
+def write_persona_of(memory: Memory, user: str, text: str) -> None:
+    memory.turns += 1
+    message = NewMessage(Role.USER, text, NOW, Origin.OWNER_EDIT)
+    turn = NewTurn(user, f"p_{memory.turns}", "owner", "owner", (message,), NOW, "edit")
+    memory.store.edit_documents(user, [], Persona(user, 0, (section("Basics", (text,)),), NOW, "test"), turn, NOW)

@@ -10,7 +10,8 @@ import pytest
 
 from memory_tencentdb.wire import HelloRequest, HostModel, RecallRequest
 from memory_tencentdb_worker.config.model import Config
-from memory_tencentdb_worker.service.state import Circumstances, Reason, assess, pause_state
+from memory_tencentdb_worker.service.reasons import Reason, kind_of, reason
+from memory_tencentdb_worker.service.state import Circumstances, assess
 from memory_tencentdb_worker.store.sqlite import SqliteStore, open_store
 from service_parts import MARCH_5, PauseNote, QuietPipeline, WordEmbedder, build_service, embed_all, say
 
@@ -29,7 +30,7 @@ def state_of(**facts: object) -> str:
 
 
 def pause(code: str) -> Reason:
-    return Reason(code, "m", MARCH_5, "a", pause_state(code))
+    return reason(code, "m", MARCH_5, "a")
 
 
 def test_nothing_wrong_is_ok() -> None:
@@ -54,10 +55,10 @@ def test_the_worst_reason_gives_the_state_and_comes_first() -> None:
 
 
 def test_a_pause_means_what_its_code_says() -> None:
-    assert pause_state("llm_terminal") == "paused"
-    assert pause_state("embedding_terminal") == "degraded"
-    assert pause_state("disk_full") == "broken"
-    assert pause_state("store_corrupt") == "broken"
+    assert kind_of("llm_terminal").state == "paused"
+    assert kind_of("embedding_terminal").state == "degraded"
+    assert kind_of("disk_full").state == "broken"
+    assert kind_of("store_corrupt").state == "broken"
 
 
 def test_jobs_that_wait_for_a_paused_model_are_not_called_overdue_too() -> None:
@@ -68,6 +69,11 @@ def test_jobs_that_wait_for_a_paused_model_are_not_called_overdue_too() -> None:
 def test_what_was_set_aside_is_named_without_changing_the_state() -> None:
     state, reasons = assess(Circumstances(now=MARCH_5, parked=2))
     assert (state, [reason.code for reason in reasons]) == ("ok", ["parked"])
+
+
+def test_batches_set_aside_without_one_read_since_are_no_green_state() -> None:
+    state, reasons = assess(Circumstances(now=MARCH_5, parked=2, nothing_read_since=MARCH_5 - MINUTE_MS))
+    assert (state, [reason.code for reason in reasons]) == ("degraded", ["nothing_read", "parked"])
 
 
 def test_every_reason_says_what_to_do(store: SqliteStore, tmp_path: Path) -> None:

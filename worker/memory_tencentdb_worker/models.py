@@ -28,6 +28,10 @@ class Origin(StrEnum):
     OWNER_EDIT = "owner-edit"  # a person changed a scene or persona file by hand
 
 
+OF_OTHERS = frozenset({Origin.ASSISTANT, Origin.TOOL, Origin.WEB})
+"""What was said by nobody whose memory this is: it tells what happened, never who the user is or what shall be done."""
+
+
 class AtomType(StrEnum):
     PERSONA = "persona"
     EPISODIC = "episodic"
@@ -64,7 +68,7 @@ class NewMessage:
 @dataclass(frozen=True)
 class NewTurn:
     scope: str
-    turn_id: str  # made by the client, unique in its scope: the key of idempotency
+    turn_id: str  # made by the client, unique in its session: the key of idempotency
     session_key: str
     session_id: str
     messages: tuple[NewMessage, ...]
@@ -172,7 +176,7 @@ class AtomChanges:
     """What one L1 run does: new atoms, atoms that replace others, and further sources for known ones."""
 
     add: tuple[NewAtom, ...] = ()
-    supersede: tuple[tuple[str, str], ...] = ()  # (id of the old atom, id of the new one, which stands in `add`)
+    supersede: tuple[tuple[str, str], ...] = ()  # (id of the older atom, id of the later one); one of them is in `add`
     confirm: tuple[tuple[str, tuple[Source, ...]], ...] = ()  # (id of a known atom, sources that say it again)
     close: tuple[str, ...] = ()  # ids of atoms that stopped being true, without a successor
     scene_name: str = ""  # of the last segment; "" keeps the previous one
@@ -293,6 +297,32 @@ class JobCounts:
 
 
 @dataclass(frozen=True)
+class StoreFacts:
+    """The store's files, for `status` and for their upkeep."""
+
+    path: str
+    size_bytes: int
+    wal_bytes: int  # of the write-ahead log, which grows while somebody reads an old state
+    journal_mode: str
+    network_mount: str  # "" on a local disk
+    damage: str  # what was found damaged, "" as long as nothing was
+    backup: str  # the newest one, "" when there is none
+    backup_at: int | None
+
+
+@dataclass(frozen=True)
+class FailingJob:
+    """A job that failed and is tried again. `due_at` None: it runs now."""
+
+    kind: JobKind
+    scope: str
+    session_key: str
+    attempts: int
+    error: str
+    due_at: int | None
+
+
+@dataclass(frozen=True)
 class Parked:
     id: int
     kind: JobKind
@@ -344,6 +374,8 @@ class EmbeddingSpace:
     dimensions: int
     prefix: str = ""
     normalised: bool = True
+    unrelated: float = field(default=0.0, compare=False)
+    """The cosine that two texts without relation have in this model, where it is known; no part of the identity."""
 
 
 @dataclass(frozen=True)
@@ -365,15 +397,29 @@ class VectorCounts:
 
 
 @dataclass(frozen=True)
+class Preference:
+    """What a search would rather find. It moves hits up and never leaves one out."""
+
+    spans: tuple[tuple[int, int], ...] = ()  # said, or true, in one of these
+    role: Role | None = None  # said by
+    latest: bool = False  # the newer the better
+
+
+NO_PREFERENCE = Preference()
+
+
+@dataclass(frozen=True)
 class Filter:
-    """What a search may see. There is no search without a scope."""
+    """What a search may see, and what it would rather see. There is no search without a scope."""
 
     scope: str
     session_key: str | None = None
     type: AtomType | None = None
-    scene: str | None = None  # case-insensitive substring of the atom's scene name
+    scene: str | None = None  # substring of the atom's theme, or the name of a scene it stands in; in any case
     before_seq: int | None = None  # messages only
     after_seq: int | None = None
+    superseded: bool = False  # atoms only: also those that are no longer true
+    prefer: Preference = NO_PREFERENCE  # keyword search over messages only
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from datetime import tzinfo
 from typing import Protocol
 
 from memory_tencentdb_worker.config.model import Config
+from memory_tencentdb_worker.errors import LLMContent
+from memory_tencentdb_worker.layers.attribution import attributed
 from memory_tencentdb_worker.layers.calls import Question, ask
 from memory_tencentdb_worker.layers.l1_answer import (
     ALWAYS,
@@ -45,7 +47,11 @@ def telling(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def extract(llm: LLM, batch: L1Batch, config: Config, zone: tzinfo, *, divisible: bool) -> Extraction:
-    """One model call (two with a repair). Raises LLMTransient, LLMTerminal or LLMContent."""
+    """One model call (two with a repair). Raises LLMTransient, LLMTerminal or LLMContent.
+
+    An answer of which half or more cannot be accepted is asked for once more; then the better one of the two counts,
+    unless nothing of either can be accepted.
+    """
     question = Question(
         task="l1-extraction",
         scope=batch.scope,
@@ -54,8 +60,22 @@ def extract(llm: LLM, batch: L1Batch, config: Config, zone: tzinfo, *, divisible
         model=config.memory.extraction.model,
         note=_zone_note(zone),
     )
-    segments = ask(llm, question, config.llm, read_segments, divisible=divisible)
-    return accept(segments, batch, config.memory.extraction.max_memories_per_session, zone)
+    answers: list[Extraction] = []
+
+    def read(value: object) -> Extraction:
+        read = accept(read_segments(value), batch, config.memory.extraction.max_memories_per_session, zone)
+        answers.append(read)
+        if read.refused and read.refused >= len(read.atoms):
+            raise LLMContent(f"{read.refused} memories rest on no message or cannot be read", code="unsupported")
+        return read
+
+    try:
+        return ask(llm, question, config.llm, read, divisible=divisible)
+    except LLMContent:
+        best = max(answers, key=lambda answer: len(answer.atoms), default=None)
+        if best is None or not best.atoms:
+            raise
+        return best
 
 
 def extraction_sections(batch: L1Batch, zone: tzinfo) -> str:
@@ -81,9 +101,9 @@ def accept(segments: Segments, batch: L1Batch, most: int, zone: tzinfo) -> Extra
     refused = segments.refused
     for segment in segments.segments:
         for memory in segment.memories:
-            sources = _sources(memory, segment, batch)
+            sources = _sources(memory, batch)
             if sources is None:
-                refused += 1
+                refused += not _said_before(memory, batch)
                 continue
             atom = _atom(memory, segment, sources, batch, zone)
             same = atoms.get(same_text(atom.content))
@@ -91,7 +111,7 @@ def accept(segments: Segments, batch: L1Batch, most: int, zone: tzinfo) -> Extra
     kept = _most_important(list(atoms.values()), most)
     names = [segment.scene_name for segment in segments.segments if segment.scene_name]
     last_scene = scene_name_of(names[-1]) if names else ""
-    return Extraction(tuple(kept), last_scene, refused + len(atoms) - len(kept))
+    return Extraction(tuple(kept), last_scene, refused, over_limit=len(atoms) - len(kept))
 
 
 def same_text(content: str) -> str:
@@ -108,14 +128,23 @@ def holds_for_user(type: AtomType, sources: Iterable[_Found]) -> bool:
     return type is AtomType.EPISODIC or any(source.origin is Origin.USER for source in sources)
 
 
-def _sources(memory: Memory, segment: Segment, batch: L1Batch) -> tuple[Message, ...] | None:
-    """The messages it rests on, oldest first; at least one of them must be new, the others may be background."""
-    new = {message.id for message in telling(batch.messages)}
+def _sources(memory: Memory, batch: L1Batch) -> tuple[Message, ...] | None:
+    """The messages it rests on, oldest first; at least one of them must be new, the others may be background. Where
+    the model named no new one, the memory's own words must point to one."""
+    new = telling(batch.messages)
     known = {message.id: message for message in (*batch.background, *batch.messages)}
     named = set(memory.source_message_ids) & set(known)
-    if not named & new:
-        named = set(segment.message_ids) & new
-    return tuple(message for id, message in known.items() if id in named) or None
+    if not named & {message.id for message in new}:
+        found = attributed(memory.content, new)
+        if found is None:
+            return None
+        named.add(found.id)
+    return tuple(message for id, message in known.items() if id in named)
+
+
+def _said_before(memory: Memory, batch: L1Batch) -> bool:
+    """It only repeats what was read with an earlier batch: nothing to remember, and no mistake."""
+    return not {message.id for message in batch.background}.isdisjoint(memory.source_message_ids)
 
 
 def _atom(memory: Memory, segment: Segment, sources: Sequence[Message], batch: L1Batch, zone: tzinfo) -> NewAtom:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import tzinfo
-from difflib import SequenceMatcher
 from fnmatch import fnmatchcase
 
 from memory_tencentdb.wire import CaptureRequest, CaptureResponse
 from memory_tencentdb_worker.config.model import Capture, Config
 from memory_tencentdb_worker.errors import InvalidInput
+from memory_tencentdb_worker.layers.conversation import Said, not_grown, not_stored, split_turn
 from memory_tencentdb_worker.layers.schedule import after_turn
 from memory_tencentdb_worker.models import NewMessage, NewTurn, Origin, Role
 from memory_tencentdb_worker.store.base import Store
@@ -25,25 +24,13 @@ _MILLISECONDS_FROM = 100_000_000_000
 _ORIGINS = {Role.USER: Origin.USER, Role.ASSISTANT: Origin.ASSISTANT}
 
 
-@dataclass(frozen=True)
-class _Said:
-    """A cleaned message whose time may still be unknown."""
-
-    role: Role
-    text: str
-    at: int | None = None
-
-    @property
-    def key(self) -> tuple[Role, str]:
-        return self.role, self.text
-
-
 def capture_turn(request: CaptureRequest, store: Store, config: Config, zone: tzinfo, now: int) -> CaptureResponse:
     """Stores one turn; the return means durable. Raises InvalidInput for ids or times that cannot be kept as given.
 
-    The same turn id again stores only what is new. `messages` is the conversation so far, of which only what the
-    session does not hold yet is stored. An excluded session, or a turn of which nothing is worth storing, is
-    answered with `l0_recorded` 0.
+    The same turn id in the same session again stores only what is new. `messages` is the conversation so far: of what
+    came before this turn, only what the session does not hold yet is stored; the turn itself always is, unless it is
+    the session's last turn that has grown by further answers. An excluded session, or a turn of which nothing is worth
+    storing, is answered with `l0_recorded` 0.
     """
     _check_ids(request)
     at = now if request.at is None else parse_instant(request.at, zone)
@@ -90,32 +77,30 @@ def _check_ids(request: CaptureRequest) -> None:
     check_key("turn_id", request.turn_id, longest=TURN_ID_LIMIT)
 
 
-def _message(said: _Said, at: int) -> NewMessage:
+def _message(said: Said, at: int) -> NewMessage:
     return NewMessage(said.role, said.text, at if said.at is None else said.at, _ORIGINS[said.role])
 
 
-def _said_in(request: CaptureRequest, store: Store, zone: tzinfo) -> list[_Said]:
+def _said_in(request: CaptureRequest, store: Store, zone: tzinfo) -> list[Said]:
     question = _cleaned(Role.USER, request.user_content)
     answer = _cleaned(Role.ASSISTANT, request.assistant_content)
     if not request.messages:
         return [*question, *answer]
     conversation = _conversation(request.messages, zone)
     tail = store.session_tail(request.user_id, request.session_key, 2 * len(conversation) + 20)
-    new = _not_stored(conversation, [(message.role, message.text) for message in tail])
-    if new and _holds_turn(conversation, question, answer):
-        return new  # nothing new: the same words were said once more, or it is a repetition that the turn id tells
-    asked = bool(question and conversation and conversation[-1].key == question[0].key)
-    return [*new, *answer] if asked else [*new, *question, *answer]
+    stored = [(message.role, message.text) for message in tail]
+    history, turn = split_turn(conversation, question, answer)
+    return [*not_stored(history, stored), *not_grown(turn, stored)]
 
 
-def _cleaned(role: Role, content: object, at: int | None = None) -> list[_Said]:
+def _cleaned(role: Role, content: object, at: int | None = None) -> list[Said]:
     text = clean_text(flatten_content(content), role)
-    return [_Said(role, text, at)] if text else []
+    return [Said(role, text, at)] if text else []
 
 
-def _conversation(messages: Sequence[object], zone: tzinfo) -> list[_Said]:
+def _conversation(messages: Sequence[object], zone: tzinfo) -> list[Said]:
     """User and assistant messages only. `api_content`, what the host sent to its model, is never looked at."""
-    said: list[_Said] = []
+    said: list[Said] = []
     for message in messages:
         fields = message.get("message", message) if isinstance(message, Mapping) else None
         if not isinstance(fields, Mapping) or fields.get("role") not in tuple(Role):
@@ -131,26 +116,3 @@ def _said_at(value: object, zone: tzinfo) -> int | None:
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _MILLISECONDS_FROM:
         value = round(value * 1000)
     return lenient_instant(value, zone)
-
-
-def _not_stored(conversation: list[_Said], stored: list[tuple[Role, str]]) -> list[_Said]:
-    """What the session does not hold yet: longest equal runs first, among equal ones the earliest of the conversation,
-    so that a text said again later counts as new."""
-    if not stored:
-        return conversation
-    matcher = SequenceMatcher(None, [said.key for said in conversation], stored, autojunk=False)
-    known = {index for block in matcher.get_matching_blocks() for index in range(block.a, block.a + block.size)}
-    return [said for index, said in enumerate(conversation) if index not in known]
-
-
-def _holds_turn(conversation: list[_Said], question: list[_Said], answer: list[_Said]) -> bool:
-    """Whether the conversation goes up to and includes this very turn (or, in a tool loop, its beginning).
-
-    The last user message must be the turn's, and nothing the assistant said after it may contradict the answer:
-    a conversation that ends before a repeated "ok" does not hold the second one.
-    """
-    asked = [index for index, said in enumerate(conversation) if said.role is Role.USER]
-    if question and (not asked or conversation[asked[-1]].key != question[0].key):
-        return False
-    after = [said.key for said in conversation[asked[-1] + 1 if asked else 0 :]]
-    return not answer or answer[0].key in after

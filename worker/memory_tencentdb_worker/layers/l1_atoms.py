@@ -9,6 +9,7 @@ from dataclasses import replace
 from memory_tencentdb_worker.errors import LLMContent, LLMTerminal, LLMTransient
 from memory_tencentdb_worker.layers.calls import CONTEXT_LENGTH, TOO_LONG, what_came
 from memory_tencentdb_worker.layers.extraction import extract, telling
+from memory_tencentdb_worker.layers.order import last_said
 from memory_tencentdb_worker.layers.outcome import Done, Outcome, Parked, outcome_of
 from memory_tencentdb_worker.layers.parts import Extraction, Parts
 from memory_tencentdb_worker.layers.reconcile import reconcile
@@ -17,6 +18,7 @@ from memory_tencentdb_worker.llm.base import LLM
 from memory_tencentdb_worker.models import Atom, AtomChanges, Filter, L1Batch, Lease, Message, NewAtom
 from memory_tencentdb_worker.offline.extract import extract_atoms
 from memory_tencentdb_worker.offline.reconcile import plan_changes
+from memory_tencentdb_worker.offline.slots import slot_query
 from memory_tencentdb_worker.store.base import Store
 
 logger = logging.getLogger(__name__)
@@ -95,12 +97,14 @@ def _without_middle(message: Message) -> Message:
 def _by_rules(batch: L1Batch, parts: Parts) -> AtomChanges:
     new = extract_atoms(replace(batch, messages=telling(batch.messages)), parts.zone)
     most = parts.config.memory.extraction.max_memories_per_session
-    return plan_changes(new[:most], _known(new, batch.scope, parts.store))
+    known = _known(new, batch.scope, parts.store)
+    return plan_changes(new[:most], known, last_said([*new, *known], parts.store))
 
 
 def _known(new: list[NewAtom], scope: str, store: Store) -> list[Atom]:
-    """What the new atoms may repeat or replace."""
-    hits = [hit for atom in new for hit in store.search_atoms(atom.content, Filter(scope), OFFLINE_KNOWN)]
+    """What the new atoms may repeat or replace, also where a former value stands in other words."""
+    queries = [query for atom in new for query in (atom.content, slot_query(atom.content)) if query]
+    hits = [hit for query in queries for hit in store.search_atoms(query, Filter(scope), OFFLINE_KNOWN)]
     return list({hit.atom.id: hit.atom for hit in hits}.values())
 
 
@@ -116,7 +120,8 @@ def _apply(
 ) -> Done:
     plan = after_l1(parts.config.memory.pipeline, now, backlog=backlog)
     added = parts.store.apply_atoms(lease, batch, changes, plan, now)
-    return Done(len(added) + len(changes.confirm), extraction.refused if extraction else 0)
+    refused = extraction.refused + extraction.over_limit if extraction else 0
+    return Done(len(added) + len(changes.confirm), refused)
 
 
 def _key(batch: L1Batch, llm: LLM) -> Hashable:

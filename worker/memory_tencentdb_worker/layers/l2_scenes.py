@@ -21,8 +21,9 @@ from memory_tencentdb_worker.layers.scene_changes import (
 )
 from memory_tencentdb_worker.layers.schedule import after_l2, after_scenes
 from memory_tencentdb_worker.layers.sections import atom_record, json_lines, scene_record, section
+from memory_tencentdb_worker.layers.trust import words_of_others
 from memory_tencentdb_worker.llm.base import LLM
-from memory_tencentdb_worker.models import Atom, Lease, Scene, SceneChange
+from memory_tencentdb_worker.models import OF_OTHERS, Atom, Lease, Scene, SceneChange
 from memory_tencentdb_worker.store.base import Store
 
 BATCH_ATOMS = 40
@@ -119,9 +120,15 @@ def _workbench(this: _Run) -> Workbench:
         limits=_limits(this.parts.config),
         known=_known_sources(this.atoms, this.present.scenes),
         fresh=frozenset(atom.id for atom in this.atoms),
+        others=_words_of_others(this),
         now=this.now,
         scenes={scene.name: scene for scene in this.present.scenes},
     )
+
+
+def _words_of_others(this: _Run) -> frozenset[str]:
+    standing = words_of_others([part for scene in this.present.scenes for part in scene.sections], this.parts.store)
+    return standing | {atom.id for atom in this.atoms if atom.origin in OF_OTHERS}
 
 
 def _known_sources(atoms: Sequence[Atom], scenes: Sequence[Scene]) -> Mapping[str, str]:

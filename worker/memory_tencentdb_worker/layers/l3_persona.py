@@ -14,6 +14,7 @@ from memory_tencentdb_worker.layers.outcome import Done, Outcome, Parked, outcom
 from memory_tencentdb_worker.layers.parts import Parts
 from memory_tencentdb_worker.layers.schedule import after_persona, persona_trigger
 from memory_tencentdb_worker.layers.sections import json_lines, scene_record, section, section_records
+from memory_tencentdb_worker.layers.trust import own_scene, words_of_others
 from memory_tencentdb_worker.llm.base import LLM
 from memory_tencentdb_worker.models import Lease, Persona, Scene, Section
 from memory_tencentdb_worker.offline.assemble import assemble_persona
@@ -27,7 +28,7 @@ class _Run:
     """One persona run. `holding`: what of the present persona still rests on something that holds."""
 
     lease: Lease
-    changed: Sequence[Scene]
+    changed: Sequence[Scene]  # as far as they rest on the user's own word
     current: Persona | None
     holding: tuple[Section, ...]
     parts: Parts
@@ -40,7 +41,10 @@ def run(lease: Lease, parts: Parts, now: int) -> Outcome:
     if not changed:
         return _apply(lease, None, parts, now)
     current = parts.store.persona(lease.scope)
-    this = _Run(lease, changed, current, _holding(current, parts), parts, now)
+    own = _own_scenes(changed, parts)
+    if not own:
+        return _apply(lease, None, parts, now)
+    this = _Run(lease, own, current, _holding(current, parts), parts, now)
     return _by_rules(this) if parts.llm is None else _by_model(this, parts.llm)
 
 
@@ -56,7 +60,7 @@ def persona_sections(scenes: Sequence[Scene], current: Sequence[Section], zone: 
 
 
 def _by_rules(this: _Run) -> Outcome:
-    scenes = this.parts.store.scenes(this.lease.scope)
+    scenes = _own_scenes(this.parts.store.scenes(this.lease.scope), this.parts)
     current = replace(this.current, sections=this.holding) if this.current else None
     persona = assemble_persona(scenes, current, PERSONA_CHARS, this.now, this.lease.scope)
     return _apply(this.lease, persona, this.parts, this.now)
@@ -103,10 +107,16 @@ def _read_persona(value: object, known: Mapping[str, str]) -> Body:
 
 
 def _holding(current: Persona | None, parts: Parts) -> tuple[Section, ...]:
-    """The present persona without lines that rest on replaced atoms only."""
+    """The present persona without lines that rest only on replaced atoms or on what others said."""
     if current is None:
         return ()
-    return without_lines_of(current.sections, replaced_atoms(sources_of(current.sections), parts.store))
+    gone = replaced_atoms(sources_of(current.sections), parts.store)
+    return without_lines_of(current.sections, gone | words_of_others(current.sections, parts.store))
+
+
+def _own_scenes(scenes: Sequence[Scene], parts: Parts) -> list[Scene]:
+    others = words_of_others([part for scene in scenes for part in scene.sections], parts.store)
+    return [own for own in (own_scene(scene, others) for scene in scenes) if own.sections]
 
 
 def _known_sources(scenes: Sequence[Scene], current: Sequence[Section]) -> dict[str, str]:

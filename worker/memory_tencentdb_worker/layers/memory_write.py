@@ -97,7 +97,9 @@ def _record_evidence(request: MemoryWriteRequest, text: str, store: Store, at: i
         source="memory-write",
     )
     receipt = store.add_turn(turn, bookkeeping(now), now)
-    return Source(receipt.message_ids[-1], text_hash(text))
+    digest = text_hash(text)
+    held = store.messages_by_id(receipt.message_ids)  # a write_id used for several texts: the turn holds them all
+    return Source(next(message.id for message in held if message.hash == digest), digest)
 
 
 def _atom(request: MemoryWriteRequest, text: str, source: Source) -> NewAtom:

@@ -22,7 +22,8 @@ class Extraction:
 
     atoms: tuple[NewAtom, ...]
     scene_name: str
-    refused: int  # items that were not accepted
+    refused: int  # items that cannot be read or rest on no message
+    over_limit: int = 0  # good ones that were too many
 
 
 class HeldExtractions:

@@ -17,6 +17,7 @@ from memory_tencentdb_worker.layers.calls import Question, ask
 from memory_tencentdb_worker.layers.extraction import holds_for_user, same_text
 from memory_tencentdb_worker.layers.l1_answer import ALWAYS, rank
 from memory_tencentdb_worker.layers.l1_decisions import Action, Decision, read_decisions
+from memory_tencentdb_worker.layers.order import last_said
 from memory_tencentdb_worker.layers.parts import Parts
 from memory_tencentdb_worker.layers.sections import atom_record, json_lines, section
 from memory_tencentdb_worker.models import Atom, AtomChanges, AtomType, Filter, NewAtom, Origin, Source
@@ -48,6 +49,18 @@ class _Plan:
         self.add.append(replace(new, sources=tuple(dict.fromkeys((*new.sources, *again)))))
         self.supersede.update({target.id: new.id for target in targets})
 
+    def comes_before(self, new: NewAtom, later: Atom, targets: Sequence[Atom]) -> None:
+        """The new atom is an older statement: it replaces what is older still, and has been replaced itself."""
+        self.replaces(new, targets)
+        self.supersede[new.id] = later.id
+
+
+@dataclass(frozen=True)
+class _Context:
+    scope: str
+    zone: tzinfo
+    said: Mapping[str, int]  # by atom id: its newest message
+
 
 def reconcile(new: Sequence[NewAtom], scope: str, parts: Parts) -> AtomChanges:
     """At most one model call (two with a repair), none without candidates.
@@ -59,9 +72,10 @@ def reconcile(new: Sequence[NewAtom], scope: str, parts: Parts) -> AtomChanges:
     open_atoms = [atom for atom in new if not _settled(atom, scope, parts.store, plan)]
     related = _related(open_atoms, scope, parts) if parts.llm and parts.config.memory.extraction.enable_dedup else {}
     decisions = _decisions(open_atoms, related, scope, parts) if related else {}
+    offered = [known for atoms in related.values() for known in atoms] if decisions else []
+    context = _Context(scope, parts.zone, last_said([*open_atoms, *offered], parts.store) if decisions else {})
     for atom in open_atoms:
-        known = related.get(atom.id, [])
-        _carry_out(decisions.get(atom.id), atom, known, scope=scope, zone=parts.zone, plan=plan)
+        _carry_out(decisions.get(atom.id), atom, related.get(atom.id, []), context, plan)
     return AtomChanges(
         add=tuple(plan.add), supersede=tuple(plan.supersede.items()), confirm=tuple(plan.confirm.items())
     )
@@ -150,7 +164,7 @@ def _decisions(
 
 
 def _carry_out(
-    decision: Decision | None, new: NewAtom, related: Sequence[Atom], *, scope: str, zone: tzinfo, plan: _Plan
+    decision: Decision | None, new: NewAtom, related: Sequence[Atom], context: _Context, plan: _Plan
 ) -> None:
     if decision is None or not related:
         plan.add.append(new)
@@ -166,12 +180,20 @@ def _carry_out(
     if not targets:
         plan.add.append(new)
         return
-    merged = _merged(decision, new, targets, scope, zone)
+    merged = _merged(decision, new, targets, context)
     same = next((target for target in targets if same_text(target.content) == same_text(merged.content)), None)
     if same is not None and len(targets) == 1 and same.type is merged.type:
         plan.confirms(same, new.sources)
-    else:
+        return
+    said = context.said
+    later = [target for target in targets if said[target.id] > said[new.id]]
+    if not later:
         plan.replaces(merged, targets)
+    elif decision.action is Action.MERGE:
+        plan.add.append(new)
+    else:
+        newest = max(later, key=lambda target: said[target.id])
+        plan.comes_before(new, newest, [target for target in targets if target not in later])
 
 
 def _skip(new: NewAtom, targets: Sequence[Atom], related: Sequence[Atom], plan: _Plan) -> None:
@@ -199,7 +221,7 @@ def _may_replace(action: Action, new: NewAtom, target: Atom) -> bool:
     return not (action is Action.MERGE and rules and new.scene_name != target.scene_name)
 
 
-def _merged(decision: Decision, new: NewAtom, targets: Sequence[Atom], scope: str, zone: tzinfo) -> NewAtom:
+def _merged(decision: Decision, new: NewAtom, targets: Sequence[Atom], context: _Context) -> NewAtom:
     content = decision.content or new.content
     wanted = decision.type or new.type
     type = wanted if holds_for_user(wanted, (new, *targets)) else new.type
@@ -210,10 +232,10 @@ def _merged(decision: Decision, new: NewAtom, targets: Sequence[Atom], scope: st
     if decision.action is Action.MERGE:
         valid_from: int | None = min(target.valid_from for target in targets)
     else:
-        valid_from = lenient_instant(decision.valid_from, zone)
+        valid_from = lenient_instant(decision.valid_from, context.zone)
     return replace(
         new,
-        id=atom_id(scope, type, content, [source.message_id for source in new.sources]),
+        id=atom_id(context.scope, type, content, [source.message_id for source in new.sources]),
         type=type,
         content=content,
         priority=priority,

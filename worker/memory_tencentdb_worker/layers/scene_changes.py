@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 
 from memory_tencentdb_worker.errors import LLMContent
 from memory_tencentdb_worker.layers.bodies import fit, join_headings, keeping, read_body, sources_of
+from memory_tencentdb_worker.layers.trust import SUMMARY_LIMIT, own_summary
 from memory_tencentdb_worker.models import Atom, Scene, SceneChange, Section
 from memory_tencentdb_worker.offline.assemble import assemble_scenes
 from memory_tencentdb_worker.text.names import scene_file_name
 from memory_tencentdb_worker.text.safe import one_line
 from memory_tencentdb_worker.text.segment import query_terms
 
-SUMMARY_LIMIT = 300
 REQUEST_LIMIT = 200
 _FILE_ENDING = ".md"
 
@@ -41,6 +41,7 @@ class Workbench:
     limits: Limits
     known: Mapping[str, str]  # ids that a line may rest on
     fresh: frozenset[str]  # ids of the atoms of this run
+    others: frozenset[str]  # ids of atoms that do not go back to the user
     now: int
     scenes: dict[str, Scene] = field(default_factory=dict)
     changes: dict[str, SceneChange] = field(default_factory=dict)
@@ -61,7 +62,7 @@ class Workbench:
             heat = heat if absorbed else scene.heat
             absorbed = (*before.absorbed, *absorbed)
             op = "merge" if absorbed else before.op
-        put = replace(scene, heat=heat, updated_at=self.now)
+        put = replace(scene, heat=heat, updated_at=self.now, summary=own_summary(scene, self.others))
         self.changes[scene.name] = SceneChange(op, put, absorbed, reason)
         self.scenes[scene.name] = put
 

@@ -89,6 +89,11 @@ def l1_threshold(settings: Pipeline, l1_runs: int) -> int:
     return min(settings.every_n_conversations, 1 << min(l1_runs, 30))
 
 
+def longest_delay_ms(settings: Pipeline) -> int:
+    """No plan puts a job further ahead than this."""
+    return _ms(max(settings.l1_idle_timeout_seconds, settings.l2_max_interval_seconds))
+
+
 def persona_trigger(state: ScopeState, every_n: int) -> str | None:
     """Why a persona should be written now, in the manual's order; None when there is no reason or nothing new."""
     if state.changed_scenes == 0:

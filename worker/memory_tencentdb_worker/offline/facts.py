@@ -29,12 +29,3 @@ class Fact:
     activity_end: int | None = None
 
 
-@dataclass(frozen=True)
-class Span:
-    """When something happens: both ends in epoch ms, the end included, and where the text says so."""
-
-    start: int
-    end: int
-    text_start: int
-    text_end: int
-    relative: bool  # the words mean nothing without the day they were said on

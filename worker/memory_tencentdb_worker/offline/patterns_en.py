@@ -66,6 +66,20 @@ INTERJECTION = re.compile(
 )
 SPLIT = re.compile(r"\s*(?:,\s*|\s)and\s+(?=(?:I|I['’]m|I['’]ve|my)\b)|\s*;\s*")
 
+# "I live in Lisbon and am allergic to nuts": the second verb shares the subject, which is said again for SPLIT. Behind
+# a modal, a negation or an infinitive the verb may belong to that one instead.
+SUBJECT_VERB = re.compile(
+    rf"^(?:I|I['’]m|I['’]ve)\s+(?:(?:{ADVERBS})\s+)*"
+    r"(?!(?:can|could|will|would|shall|should|must|may|might|want|plan|hope|wish|try|need|do|don['’]t|never)\b)"
+)
+INFINITIVE = re.compile(r"\bto\s+[a-z]")
+SHARED_SUBJECT = re.compile(
+    r"(?<=\w)(?:\s*,\s*(?:and\s+)?|\s+and\s+)(?="
+    rf"(?:(?:{ADVERBS}|never|usually|often)\s+)*"
+    r"(?:am|have|live|work|hate|like|love|prefer|enjoy|study|teach|speak|play|own|drive|collect|"
+    r"don['’]t\s+\w+|do\s+not\s+\w+|never\s+\w+)\s+\w)"
+)
+
 APPOSITION = re.compile(r"^((?:I'm|I am|[Mm]y name is) [A-Z][\w'-]+(?: [A-Z][\w'-]+)?), (an? )")
 TAIL = re.compile(r"(?i)(?:,?\s*(?:btw|by the way|though|thanks|thank you|you know|:-?\)|;-?\)))+$")
 ANAPHORA = re.compile(

@@ -13,8 +13,7 @@ from datetime import tzinfo
 
 from memory_tencentdb_worker.models import AtomType
 from memory_tencentdb_worker.offline import facts
-from memory_tencentdb_worker.offline.dates import describe_span, find_span
-from memory_tencentdb_worker.offline.facts import Fact, Span
+from memory_tencentdb_worker.offline.facts import Fact
 from memory_tencentdb_worker.offline.patterns_en import (
     ANAPHORA,
     APPOSITION,
@@ -23,6 +22,7 @@ from memory_tencentdb_worker.offline.patterns_en import (
     DATED_EVENT,
     DECISION,
     HAS_RELATION,
+    INFINITIVE,
     INTERJECTION,
     INTRODUCED,
     LANGUAGE_RULE,
@@ -41,8 +41,10 @@ from memory_tencentdb_worker.offline.patterns_en import (
     RULE,
     RULE_CLAUSE,
     SECRET,
+    SHARED_SUBJECT,
     SPLIT,
     STRONG_EVENT,
+    SUBJECT_VERB,
     TAIL,
     TAIL_QUESTION,
     TROUBLE,
@@ -52,6 +54,7 @@ from memory_tencentdb_worker.offline.person_en import as_sentence, to_third_pers
 from memory_tencentdb_worker.offline.sentences import holds_quotation
 from memory_tencentdb_worker.offline.topics import rules_topic, topic_of
 from memory_tencentdb_worker.offline.words_en import NOT_NAMES
+from memory_tencentdb_worker.text.dates import Span, describe_span, find_span
 
 
 def read_sentence_en(sentence: str, said_at: int, zone: tzinfo) -> Iterator[Fact]:
@@ -105,10 +108,21 @@ def _remembered(statement: str, said_at: int, zone: tzinfo) -> Iterator[Fact]:
 
 def _facts_of_statement(statement: str, said_at: int, zone: tzinfo) -> Iterator[Fact]:
     statement = APPOSITION.sub(r"\1 and I'm \2", TAIL.sub("", statement.rstrip(".! ")))
-    for clause in SPLIT.split(statement):
+    for clause in SPLIT.split(_with_subjects(statement)):
         fact = _clause_fact(clause.strip(" ,"), said_at, zone)
         if fact is not None:
             yield fact
+
+
+def _with_subjects(statement: str) -> str:
+    """`I live in Lisbon and am allergic to nuts` with its subject before each verb that shares it."""
+    shared = SHARED_SUBJECT.search(statement)
+    first = SUBJECT_VERB.match(statement)
+    if shared is None or first is None or " " not in statement[first.end() : shared.start()]:
+        return statement  # `I live and work in Bonn` is one clause
+    if INFINITIVE.search(statement, 0, shared.start()):
+        return statement
+    return SHARED_SUBJECT.sub(" and I ", statement)
 
 
 def _standing_rule(sentence: str) -> Fact | None:

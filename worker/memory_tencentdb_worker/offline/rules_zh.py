@@ -13,8 +13,7 @@ from datetime import tzinfo
 
 from memory_tencentdb_worker.models import AtomType
 from memory_tencentdb_worker.offline import facts
-from memory_tencentdb_worker.offline.dates import describe_span, find_span
-from memory_tencentdb_worker.offline.facts import Fact, Span
+from memory_tencentdb_worker.offline.facts import Fact
 from memory_tencentdb_worker.offline.patterns_zh import (
     ANAPHORA,
     ATTRIBUTE,
@@ -46,6 +45,7 @@ from memory_tencentdb_worker.offline.patterns_zh import (
 )
 from memory_tencentdb_worker.offline.sentences import holds_quotation
 from memory_tencentdb_worker.offline.topics import rules_topic, topic_of
+from memory_tencentdb_worker.text.dates import Span, describe_span, find_span
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 
 _FENCE = re.compile(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)")
+_COMMENT = re.compile(r"(?s)<!--.*?(?:-->|\Z)")
+_MARKUP = re.compile(r"<[/!?a-zA-Z]|-->|\]\(|[<\[({]\W*\Z")
 _TAGGED = re.compile(r"(?s)<([a-z][\w-]*)\b[^>]*>.*?</\1>", re.IGNORECASE)
 _QUOTED_LINE = re.compile(r"^\s*(?:>|\||#!|\$ |\+\+\+|---|@@)")
 # From such a line on, the text is somebody else's: what follows the colon is material, not a statement of the user.
@@ -22,19 +24,20 @@ _OPENERS = {"“": "”", "「": "」", "『": "』", "«": "»", '"': '"'}
 _ABBREVIATION = re.compile(
     r"(?i)(?:\b(?:mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|no|approx|e\.g|i\.e|a\.m|p\.m|inc|ltd)|\b[A-Z])\.$"
 )
-_END = re.compile(r"[。！？；!?]+[”」』\"')）]*|\.+[\"')]*(?=\s|$)|;(?=\s)|\n+")
+_END = re.compile(r"(?<!<)[。！？；!?]+(?!\[)[”」』\"')）]*|\.+[\"')]*(?=\s|$)|;(?=\s)|\n+")
 
 
 def own_sentences(text: str) -> list[str]:
     """The user's sentences in order, with their end marks. Text after an announcement such as `the article says:`
     is not his, so nothing of it comes back."""
-    text = _TAGGED.sub("\n", _FENCE.sub("\n", text))
+    text = _TAGGED.sub("\n", _COMMENT.sub(" ", _FENCE.sub("\n", text)))
     text = "\n".join(line for line in text.split("\n") if not _QUOTED_LINE.match(line))
     material = _MATERIAL.search(text)
     if material:
         text = text[: material.start()]
         text = text[: max((text.rfind(mark) for mark in ".!?。！？\n"), default=-1) + 1]
-    return [sentence for sentence in _cut(text) if any(char.isalnum() for char in sentence)]
+    said = (sentence for sentence in _cut(text) if any(char.isalnum() for char in sentence))
+    return [sentence for sentence in said if not _marked_up(sentence)]
 
 
 def holds_quotation(sentence: str) -> bool:
@@ -52,6 +55,11 @@ def is_chinese(sentence: str) -> bool:
     """Which rules read a sentence: the Chinese ones when its grammar is Chinese, whatever words are borrowed."""
     han = len(re.findall(r"[\u3400-\u9fff]", sentence))
     return han > 0 and not (re.search(r"\b(?:I|I'm|I’m|my|My|me)\b", sentence) and "我" not in sentence)
+
+
+def _marked_up(sentence: str) -> bool:
+    """A tag without its end, a link, a picture, a bracket that stays open: what is left without it is no sentence."""
+    return _MARKUP.search(sentence) is not None or sentence.count("[") != sentence.count("]")
 
 
 def _cut(text: str) -> Iterator[str]:

@@ -24,6 +24,9 @@ TERM_LENGTH_LIMIT = 120
 
 QUERY_LIMIT_CHARS = 100_000
 
+ASKED_CHARS = 4_000
+"""Of a question to recall or search; some 10 ms of segmentation at the worst."""
+
 _SHORT_RUN = 8
 """Kana and Hangul runs up to this length are one term too, so that a whole word ranks before its parts."""
 
@@ -82,6 +85,14 @@ def query_terms(text: str) -> list[str]:
         if not telling and len(silent) < TERM_LIMIT:
             silent.update(dict.fromkeys(_asked_in_full(kind, run)))
     return list(telling or silent)[:TERM_LIMIT]
+
+
+def shorten_query(text: str) -> str:
+    """The beginning and the end of a long question, where it says what it is about: the rest, usually something pasted,
+    would cost more time than a recall has."""
+    if len(text) <= ASKED_CHARS:
+        return text
+    return f"{text[: ASKED_CHARS // 2]}\n{text[-ASKED_CHARS // 2 :]}"
 
 
 def match_expression(text: str) -> str | None:
