@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +91,8 @@ def _serves(run: FaultRun) -> bool:
     """Before that, a worker may be at work on its database for minutes, and is rightly given that time."""
     with suppress(OSError, ValueError, ProviderError):
         socket = Path(json.loads((run.home / "worker.json").read_text(encoding="utf-8"))["socket"])
-        return bool(Client(lambda: socket).get(HEALTH, 1.0))
+        with closing(Client(lambda: socket)) as client:
+            return bool(client.get(HEALTH, 1.0))
     return False
 
 

@@ -14,9 +14,7 @@ from typing import Any
 
 def machine() -> dict[str, Any]:
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    versions = {
-        name: metadata.version(name) for name in ("apsw", "numpy", "fastapi", "uvicorn", "pydantic", "rjieba")
-    }
+    versions = {name: metadata.version(name) for name in ("apsw", "numpy", "fastapi", "uvicorn", "pydantic", "rjieba")}
     return {
         "cpus": os.cpu_count(),
         "machine": platform.machine(),
