@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import launch
+from .errors import ProviderError
 from .paths import home_under_hermes
 
 if TYPE_CHECKING:
@@ -33,7 +34,11 @@ def memory_tencentdb_command(args: Any) -> NoReturn:
     import subprocess
 
     words = list(getattr(args, "arguments", None) or ["--help"])
-    command = launch.command_line()
+    try:
+        command = launch.command_line()
+    except ProviderError as error:
+        sys.stderr.write(f"memory_tencentdb: {error}\n")
+        raise SystemExit(EXIT_NOT_REACHABLE) from error
     if command is None:
         sys.stderr.write(f"memory_tencentdb: no worker is installed: {launch.how_to_install()}\n")
         raise SystemExit(EXIT_NOT_REACHABLE)

@@ -84,12 +84,28 @@ class Connection:
         self._deadline = 0.0
 
     def exchange(self, method: str, route: str, body: bytes, deadline: float) -> tuple[HTTPResponse, bytes]:
-        from http.client import HTTPResponse
-
         self._deadline = deadline
         self._arm()
-        self._link.sendall(self._head(method, route, len(body)) + body)
+        try:
+            self._link.sendall(self._head(method, route, len(body)) + body)
+        except ConnectionError as error:
+            return self._early_answer(method, error)
         faults.reach("client.sent")
+        return self._receive(method)
+
+    def _early_answer(self, method: str, cut_off: ConnectionError) -> tuple[HTTPResponse, bytes]:
+        """A worker that refuses a body closes the line while it is still being sent, and has said why. Raises `cut_off`
+        when it has not."""
+        from http.client import HTTPException
+
+        try:
+            return self._receive(method)
+        except (ConnectionError, HTTPException):
+            raise cut_off from None
+
+    def _receive(self, method: str) -> tuple[HTTPResponse, bytes]:
+        from http.client import HTTPResponse
+
         response = HTTPResponse(self, method=method)  # type: ignore[arg-type] # it only calls makefile
         response.begin()
         return response, response.read()

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .errors import SpawnFailed
 from .paths import private_dir, root_dir
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ _exit_codes: dict[int, int] = {}
 
 
 def run_command() -> list[str] | None:
-    """The command that runs a worker in the foreground, without its options; None when no worker is installed."""
+    """The command that runs a worker in the foreground, without its options; None when no worker is installed.
+
+    Raises SpawnFailed when the command that was set cannot be read."""
     words = _own_command()
     if words:
         bare = words[-2:] == ["-m", WORKER_MODULE] or Path(words[-1]).stem == "memory-tencentdb"
@@ -40,7 +43,9 @@ def run_command() -> list[str] | None:
 
 
 def command_line() -> list[str] | None:
-    """The worker's command line, to which a command name is added; None when no worker is installed."""
+    """The worker's command line, to which a command name is added; None when no worker is installed.
+
+    Raises SpawnFailed as `run_command`."""
     words = _own_command()
     if words:
         return words[:-1] if words[-1] == "run" and len(words) > 1 else words
@@ -51,7 +56,10 @@ def command_line() -> list[str] | None:
 def _own_command() -> list[str]:
     import shlex
 
-    return shlex.split(os.environ.get("MEMORY_TENCENTDB_WORKER_CMD", ""), posix=os.name == "posix")
+    try:
+        return shlex.split(os.environ.get("MEMORY_TENCENTDB_WORKER_CMD", ""), posix=os.name == "posix")
+    except ValueError as error:
+        raise SpawnFailed(f"MEMORY_TENCENTDB_WORKER_CMD is not a command line: {error}") from error
 
 
 def find_interpreter() -> str | None:

@@ -86,6 +86,13 @@ class Outbox:
         """Lines that wait for delivery, those of other processes included."""
         return self._fill().turns
 
+    def oldest_at(self) -> int | None:
+        """Since when (epoch ms) the line that is to be delivered next has been waiting; None when none waits."""
+        for path in self._segments():
+            for raw in _read_lines(path, _read_done(path).size_bytes):
+                return _line_time(raw)
+        return None
+
     def replay(self, send: Send, go_on: Callable[[], bool]) -> int:
         """Delivers what waits, oldest first; returns how many lines were delivered or set aside.
 
@@ -227,7 +234,7 @@ class Outbox:
     def _segments(self) -> list[Path]:
         try:
             names = os.listdir(self._directory)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
         return [self._directory / name for name in sorted(names) if name.endswith(".jsonl") and name != REFUSED]
 
@@ -277,6 +284,13 @@ def _read_lines(path: Path, offset: int) -> Iterator[bytes]:
                 yield raw
     except FileNotFoundError:
         return
+
+
+def _line_time(raw: bytes) -> int | None:
+    try:
+        return int(json.loads(raw)["at"])
+    except (ValueError, KeyError, TypeError):
+        return None  # the next replay sets such a line aside
 
 
 def _done_path(segment: Path) -> Path:

@@ -68,6 +68,11 @@ def socket_path(data_dir: Path) -> Path:
     return runtime_dir() / f"{data_dir_key(data_dir)}.sock"
 
 
+def start_lock_path(data_dir: Path) -> Path:
+    """Held by whoever starts or ends the worker of a data directory."""
+    return runtime_dir() / f"{data_dir_key(data_dir)}.start.lock"
+
+
 def private_dir(path: Path) -> Path:
     """Makes `path` (and parents) and narrows it to its owner. Raises PermissionError when it is another user's."""
     path.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -102,12 +102,15 @@ class TencentDBMemoryProvider(MemoryProvider):  # type: ignore[misc] # the host 
     @boundary(False)
     def is_available(self) -> bool:
         """Whether a worker can be started or found. Looks at files only."""
-        return launch.run_command() is not None
+        return not self.unavailable_reason()
 
     @boundary("")
     def unavailable_reason(self) -> str:
-        if self.is_available():
-            return ""
+        try:
+            if launch.run_command() is not None:
+                return ""
+        except ProviderError as error:
+            return str(error)
         return f"the memory worker is not installed: {launch.how_to_install()}, or set MEMORY_TENCENTDB_WORKER_CMD"
 
     @boundary(None)
@@ -261,14 +264,14 @@ class TencentDBMemoryProvider(MemoryProvider):  # type: ignore[misc] # the host 
         seed = f"{self._nonce}\n{self._writes}\n{action}\n{content}"
         write_id = "w_" + hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()[:24]
         body = self._session.address() | {
-            "action": action,
             "target": str(target),
-            "content": turns.flatten(content),
-            "old_text": str(facts.get("old_text") or ""),
-            "write_id": write_id,
+            "old_text": str(facts.get("old_text") or "")[: turns.PIECE_CHARS],
             "at": now,
         }
-        self._deliver(MEMORY_WRITE, body, write_id, now)
+        for number, (step, piece) in enumerate(turns.split_write(action, turns.flatten(content))):
+            piece_id = f"{write_id}.{number}" if number else write_id
+            request = body | {"action": step, "content": piece, "write_id": piece_id}
+            self._deliver(MEMORY_WRITE, request, piece_id, now)
 
     def on_delegation(self, task: str = "", result: str = "", *, child_session_id: str = "", **_: Any) -> None:
         """Nothing: a subagent's work reaches memory as part of the parent's turn, in the words the user saw."""
@@ -295,7 +298,7 @@ class TencentDBMemoryProvider(MemoryProvider):  # type: ignore[misc] # the host 
     def get_status_config(self, config: Any = None) -> dict[str, Any]:
         home = home_under_hermes()
         shown = {"home": str(home), "data": str(Supervisor(home, self._stopping).data_dir())}
-        shown["worker"] = " ".join(launch.run_command() or ["not installed:", launch.how_to_install()])
+        shown["worker"] = self.unavailable_reason() or " ".join(launch.run_command() or [])
         waiting = Outbox(home / "outbox").pending()
         return (dict(config) if isinstance(config, dict) else {}) | shown | {"turns in the outbox": waiting}
 
@@ -317,7 +320,8 @@ class TencentDBMemoryProvider(MemoryProvider):  # type: ignore[misc] # the host 
         self, link: Link, query: str, seconds: float, session_id: str, exclude_ids: list[str]
     ) -> dict[str, Any]:
         """The answer to a recall, {} when the worker cannot give one in time."""
-        body = self._session.address(session_id) | {"query": query, "exclude_ids": exclude_ids}
+        question = turns.shorten_query(query)
+        body = self._session.address(session_id) | {"query": question, "exclude_ids": exclude_ids}
         body["deadline_ms"] = max(int(seconds * 1000) - DEADLINE_MARGIN_MS, DEADLINE_MARGIN_MS)
         try:
             return link.ask(RECALL, body, seconds)

@@ -19,7 +19,7 @@ from .client import Client, listens
 from .errors import ProviderError, SpawnFailed, WorkerSilent, WorkerStranger, WorkerUnreachable
 from .holder import ENDED, Holder, end_holder, find_holder, read_holder
 from .locks import LockFile
-from .paths import data_dir_key, default_data_dir, private_dir, runtime_dir, socket_path, user_id
+from .paths import data_dir_key, default_data_dir, private_dir, socket_path, start_lock_path, user_id
 from .protocol import HEALTH, HELLO, PROTOCOL, STOP, VERSION
 from .starts import Starts
 
@@ -131,7 +131,7 @@ class Supervisor:
 
     def _start(self) -> HelloResponse:
         """Whoever waits for the start lock finds the worker that its holder has started."""
-        with LockFile(runtime_dir() / f"{data_dir_key(self.data_dir())}.start.lock") as start_lock:
+        with LockFile(start_lock_path(self.data_dir())) as start_lock:
             until = time.monotonic() + START_SECONDS
             while not start_lock.acquire():
                 self._pause(until, "another process is starting the worker")
@@ -247,9 +247,11 @@ class Supervisor:
         """Raises SpawnFailed when the new worker has ended. One that found another in its place leaves that one the
         time that is left."""
         code = child.poll()
-        if code is None or code == EXIT_OCCUPIED:
+        if code is None or (code == EXIT_OCCUPIED and find_holder(self.data_dir()) is not None):
             return
-        reason, lines = launch.describe_exit(code), launch.last_lines(self.home, mark)
+        ended = "the worker's command ended at once, with exit code 0, and no worker runs"
+        reason = ended if code == EXIT_OCCUPIED else launch.describe_exit(code)
+        lines = launch.last_lines(self.home, mark)
         crash = self._starts().note_crash(time.time(), code, reason, lines)
         raise SpawnFailed(crash.describe(), code) from error
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from .errors import ProviderError, RequestRefused
 from .protocol import BAD_STATES, SEARCH_CONVERSATIONS, SEARCH_MEMORIES
+from .turns import shorten_query
 
 MEMORY_SEARCH = "memory_tencentdb_memory_search"
 CONVERSATION_SEARCH = "memory_tencentdb_conversation_search"
@@ -124,7 +125,7 @@ def coerce_limit(value: object) -> int:
 
 
 def _request(name: str, query: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    body: dict[str, Any] = {"query": query, "limit": coerce_limit(arguments.get("limit"))}
+    body: dict[str, Any] = {"query": shorten_query(query), "limit": coerce_limit(arguments.get("limit"))}
     if name == CONVERSATION_SEARCH:
         return SEARCH_CONVERSATIONS, body | _texts(arguments, "session_key")
     chosen = _texts(arguments, "type", "scene")

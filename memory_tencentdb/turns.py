@@ -9,6 +9,8 @@ from typing import Any
 PIECE_CHARS = 80_000
 """A character takes at most 12 bytes in JSON, so that a piece stays under the worker's body limit of 1 MiB."""
 
+QUERY_CHARS = 20_000
+
 TRIVIAL_WORDS = """
 ok okay yes yep yeah no nope sure thanks thx ty thankyou hi hello hey bye goodbye continue proceed stop great good nice
 cool done next gotit goahead goon soundsgood lgtm
@@ -50,11 +52,25 @@ def _flatten_part(part: object) -> str:
     return f"[{kind.removeprefix('input_').removesuffix('_url')}]" if kind else ""
 
 
+def shorten_query(text: str) -> str:
+    """The beginning and the end of a long question: what it is about stands there, and a request holds no more."""
+    if len(text) <= QUERY_CHARS:
+        return text
+    return f"{text[: QUERY_CHARS // 2]}\n{text[-QUERY_CHARS // 2 :]}"
+
+
 def split_turn(user: str, assistant: str) -> list[tuple[str, str]]:
     """The turn in pieces that each fit into one request; nearly always one. Nothing is cut off."""
     if len(user) + len(assistant) <= PIECE_CHARS:
         return [(user, assistant)]
     return [(piece, "") for piece in _pieces(user)] + [("", piece) for piece in _pieces(assistant)]
+
+
+def split_write(action: str, text: str) -> list[tuple[str, str]]:
+    """A write of the host's own memory as (action, content) of each request: what does not fit into the first is added
+    to it. A removal needs no more than the beginning of the text."""
+    first, *rest = _pieces(text) or [""]
+    return [(action, first), *(("add", piece) for piece in rest if action != "remove")]
 
 
 def _pieces(text: str) -> list[str]:

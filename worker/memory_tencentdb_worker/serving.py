@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import threading
 import time
@@ -10,8 +11,10 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from memory_tencentdb.protocol import HELLO
+from memory_tencentdb_worker.last_exit import IDLE, LOST, SIZE
 
 if TYPE_CHECKING:
     import socket
@@ -25,7 +28,16 @@ REQUEST_GRACE_SECONDS = 3
 
 KEEP_ALIVE_SECONDS = 75
 
-LONGEST_LOOK_SECONDS = 15.0
+LONGEST_LOOK_SECONDS = 2.0
+
+BETWEEN_REQUESTS_SECONDS = 0.1
+
+WORK_GRACE_SECONDS = 30.0
+"""A worker that is to leave lets the job at hand finish for so long; after that its lease is given back."""
+
+EXIT_DONE = 0
+EXIT_AGAIN = 75
+"""EX_TEMPFAIL of sysexits.h: the worker was well and may be started again at once."""
 
 
 class Activity:
@@ -60,7 +72,7 @@ class Listener:
             uvicorn.Config(
                 app,
                 loop="asyncio",
-                http="httptools",
+                http=_Protocol,
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -81,13 +93,26 @@ class Listener:
 
 
 class IdleWatch:
-    """Calls `leave` once the worker has been quiet, without a job that is due or running, for `limit_seconds`."""
+    """Calls `leave` with an exit code and a reason (`last_exit`) once the worker has been quiet, without a job that is
+    due or running, for `limit_seconds`; or, between two requests, once it has grown beyond `most_bytes` or `lost` names
+    something that it cannot be without: whoever needs it next starts it again. `look` is called each time."""
 
     def __init__(
-        self, activity: Activity, working: Callable[[float], bool], limit_seconds: float, leave: Callable[[], None]
+        self,
+        activity: Activity,
+        working: Callable[[float], bool],
+        limit_seconds: float,
+        leave: Callable[[int, str], None],
+        *,
+        most_bytes: int,
+        measure_bytes: Callable[[], int],
+        lost: Callable[[], str],
+        look: Callable[[], None],
     ) -> None:
-        self._activity, self._working, self._leave = activity, working, leave
-        self._limit_seconds = limit_seconds
+        self._activity, self._working, self._leave, self._look = activity, working, leave, look
+        self._limit_seconds, self._most_bytes, self._measure_bytes = limit_seconds, most_bytes, measure_bytes
+        self._lost = lost
+        self._lost_at: float | None = None
         self._worked_at = time.monotonic()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="idle-watch", daemon=True)
@@ -102,13 +127,36 @@ class IdleWatch:
     def _watch(self) -> None:
         pause = min(max(self._limit_seconds / 4, 0.2), LONGEST_LOOK_SECONDS)
         while not self._stopped.wait(pause):
-            if self._working(self._limit_seconds):
-                self._worked_at = time.monotonic()
-            quiet = min(self._activity.quiet_seconds(), time.monotonic() - self._worked_at)
-            if quiet >= self._limit_seconds:
-                logger.info("leaving after %.0f s without a client or a due job", quiet)
-                self._leave()
+            self._look()
+            found = self._reason_to_leave()
+            if found is not None:
+                self._leave(*found)
                 return
+
+    def _reason_to_leave(self) -> tuple[int, str] | None:
+        if self._working(self._limit_seconds):
+            self._worked_at = time.monotonic()
+        unused = self._activity.quiet_seconds()
+        quiet = min(unused, time.monotonic() - self._worked_at)
+        if quiet >= self._limit_seconds:
+            logger.info("leaving after %.0f s without a client or a due job", quiet)
+            return EXIT_DONE, IDLE
+        if unused <= BETWEEN_REQUESTS_SECONDS:
+            return None
+        size_bytes = self._measure_bytes()
+        if size_bytes > self._most_bytes:
+            logger.warning("leaving at %d MiB, more than the %d allowed", size_bytes >> 20, self._most_bytes >> 20)
+            return EXIT_AGAIN, SIZE
+        lost = self._lost()
+        if lost and self._may_drop_work():
+            logger.warning("leaving because %s", lost)
+            return EXIT_AGAIN, LOST
+        return None
+
+    def _may_drop_work(self) -> bool:
+        now = time.monotonic()
+        self._lost_at = self._lost_at or now
+        return now - self._lost_at > WORK_GRACE_SECONDS or not self._working(0)
 
 
 class _Server(uvicorn.Server):
@@ -116,3 +164,12 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Generator[Any, None, None]:
         """Signals belong to the composition root: a stop by signal ends with exit code 0 like any other."""
         yield
+
+
+class _Protocol(HttpToolsProtocol):
+    def send_400_response(self, msg: str) -> None:
+        """What is not HTTP gets the error body of every route too."""
+        body = json.dumps({"error": msg, "code": "not_http"}).encode("ascii")
+        head = "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\n"
+        self.transport.write(f"{head}content-length: {len(body)}\r\n\r\n".encode("ascii") + body)
+        self.transport.close()

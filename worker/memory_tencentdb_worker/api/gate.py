@@ -12,8 +12,10 @@ import time
 from collections.abc import Callable
 
 from starlette.requests import ClientDisconnect
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from memory_tencentdb import faults
 from memory_tencentdb.protocol import BODY_LIMIT_BYTES, HEALTH, STOP
 from memory_tencentdb_worker.api.errors import error_response
 
@@ -22,6 +24,11 @@ log = logging.getLogger(__name__)
 AT_WORK = 32
 IN_QUEUE = 128
 """More requests than this are answered with 429: what waits longer than its caller is work for nothing."""
+
+READERS = 128
+BODY_SECONDS = 10.0
+"""Bodies are read before a request counts as one. Whoever sends half of one is left waiting for so long; when many do,
+the one that has waited longest gives way."""
 
 ARRIVED = "memory_tencentdb.arrived"
 """Key in the ASGI scope: the monotonic time at which the request came in."""
@@ -34,6 +41,7 @@ class Gate:
         self._app, self._on_request = app, on_request
         self._slots = asyncio.Semaphore(AT_WORK)
         self._inside = 0
+        self._reading: dict[asyncio.Timeout, None] = {}  # in the order of their beginning
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -42,35 +50,46 @@ class Gate:
         scope[ARRIVED] = time.monotonic()
         if scope["path"] != HEALTH:
             self._on_request()
-        if scope["path"] in _ALWAYS_OPEN:
-            await self._answer(scope, receive, send)
-        elif self._inside >= AT_WORK + IN_QUEUE:
-            await error_response(429, "busy", "too many requests at once")(scope, receive, send)
+        try:
+            body = await self._read_in_time(scope, receive)
+        except ClientDisconnect:
+            return  # half a request is none: nothing is done, and nobody is there to be told
+        except TimeoutError:
+            await _refuse_body(408, "body_timeout", "the body did not arrive in time")(scope, receive, send)
+            return
+        if body is None:
+            message = f"a body holds at most {BODY_LIMIT_BYTES} bytes"
+            await _refuse_body(413, "too_large", message)(scope, receive, send)
+        elif body and not _takes_json(scope):
+            await error_response(415, "not_json", "send the body as application/json")(scope, receive, send)
         else:
-            await self._take_turn(scope, receive, send)
+            await self._take_turn(scope, _replay(body, receive), send)
+
+    async def _read_in_time(self, scope: Scope, receive: Receive) -> bytes | None:
+        """Raises TimeoutError, ClientDisconnect."""
+        if len(self._reading) >= READERS:
+            next(iter(self._reading)).reschedule(asyncio.get_running_loop().time())
+        async with asyncio.timeout(BODY_SECONDS) as limit:
+            self._reading[limit] = None
+            try:
+                return await _read_body(scope, receive)
+            finally:
+                del self._reading[limit]
 
     async def _take_turn(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] in _ALWAYS_OPEN:
+            await self._run(scope, receive, send)
+            return
+        if self._inside >= AT_WORK + IN_QUEUE:
+            await error_response(429, "busy", "too many requests at once")(scope, receive, send)
+            return
         self._inside += 1
         try:
             async with self._slots:
-                await self._answer(scope, receive, send)
+                faults.reach("request.received")
+                await self._run(scope, receive, send)
         finally:
             self._inside -= 1
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            body = await _read_body(scope, receive)
-        except ClientDisconnect:
-            return  # half a request is none: nothing is done, and nobody is there to be told
-        if body is None:
-            response = error_response(413, "too_large", f"a body holds at most {BODY_LIMIT_BYTES} bytes")
-            response.headers["connection"] = "close"
-            await response(scope, receive, send)
-            return
-        if body and not _takes_json(scope):
-            await error_response(415, "not_json", "send the body as application/json")(scope, receive, send)
-            return
-        await self._run(scope, _replay(body, receive), send)
 
     async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
@@ -88,6 +107,13 @@ class Gate:
             if not started:
                 answer = error_response(500, "internal", "internal error", request_id=request_id)
                 await answer(scope, receive, send)
+
+
+def _refuse_body(status: int, code: str, message: str) -> Response:
+    """The rest of the body would be taken for the next request: the connection ends."""
+    response = error_response(status, code, message)
+    response.headers["connection"] = "close"
+    return response
 
 
 async def _read_body(scope: Scope, receive: Receive) -> bytes | None:

@@ -23,4 +23,5 @@ def health_routes(service: MemoryService) -> APIRouter:
             look.add_done_callback(looking.discard)
         return service.health()
 
+    router.add_api_route(HEALTH, health, methods=["HEAD"], include_in_schema=False)
     return router

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from starlette.responses import JSONResponse
 
 from memory_tencentdb import protocol, wire
 from memory_tencentdb_worker.api import bodies
+from memory_tencentdb_worker.errors import InvalidInput
 from memory_tencentdb_worker.service.facade import MemoryService
 from memory_tencentdb_worker.service.inspection import Inspection
 
+INSPECT_PARAMETERS = frozenset({"level", "since", "until", "limit", "offset", "sort", "filter", "file", "user_id"})
 UserId = Annotated[str | None, Query(description="one user's; without it everybody's")]
 
 
@@ -39,6 +41,10 @@ def _add_life(router: APIRouter, service: MemoryService) -> None:
     def rebuild() -> dict[str, Any]:
         return service.rebuild()
 
+    @router.post(protocol.CHECK)
+    def check(part: str) -> dict[str, Any]:
+        return service.check(part)
+
     @router.post(protocol.STOP, status_code=202)
     async def stop() -> JSONResponse:
         service.request_stop()
@@ -64,6 +70,7 @@ def _add_views(router: APIRouter, service: MemoryService) -> None:
 
     @router.get(protocol.INSPECT)
     def inspect(
+        request: Request,
         *,
         level: str = "",
         since: str = "",
@@ -75,4 +82,12 @@ def _add_views(router: APIRouter, service: MemoryService) -> None:
         file: str = "",
         user_id: UserId = None,
     ) -> dict[str, Any]:
+        _refuse_unknown(request, INSPECT_PARAMETERS)
         return service.inspect(Inspection(level, since, until, limit, offset, sort, filter, file, user_id))
+
+
+def _refuse_unknown(request: Request, known: frozenset[str]) -> None:
+    """A misspelt filter must not show everything as if it had been applied."""
+    unknown = sorted(set(request.query_params) - known)
+    if unknown:
+        raise InvalidInput(f"these parameters do not exist: {', '.join(map(ascii, unknown))}")

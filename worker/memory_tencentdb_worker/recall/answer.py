@@ -20,7 +20,7 @@ from memory_tencentdb_worker.recall.rank import Candidate, atom_candidates, fuse
 from memory_tencentdb_worker.recall.render import item_of, scene_item, search_text, stable_part
 from memory_tencentdb_worker.store.base import Store
 from memory_tencentdb_worker.text.cues import asks_for_past, read_preference
-from memory_tencentdb_worker.text.segment import match_expression, query_terms
+from memory_tencentdb_worker.text.segment import match_expression, query_terms, shorten_query
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ that share no word with the question score below 0.3."""
 FEWEST_NEIGHBOURS = 200
 """A hit by words has its nearness counted only when it is among these."""
 
-SEARCH_EMBEDDING_SECONDS = 5.0
+SEARCH_EMBEDDING_SECONDS = 1.5
 """A search waits for the embedder no longer than this; the model that called the tool waits with it."""
 
 NearestOf = Callable[[Vector, int, EmbeddingSpace], list[Candidate]]
@@ -72,6 +72,11 @@ class Recaller:
         self._former = None if former is None else QueryEmbedder(former, limit)
         self._embedder = None if embedder is None else QueryEmbedder(embedder, limit)
 
+    def embedder_trouble(self) -> str:
+        """Why questions are answered by words alone although there is an embedder, "" when it answers."""
+        embedder = self._asked_embedder()
+        return embedder.trouble if embedder is not None else ""
+
     def close(self) -> None:
         self._gatherer.close()
 
@@ -81,7 +86,8 @@ class Recaller:
         A query without a letter or digit gives the stable part alone.
         """
         settings = self._config.memory.recall
-        asked = question.query if match_expression(question.query) else ""
+        query = shorten_query(question.query)
+        asked = query if match_expression(query) else ""
         known = min(len(question.exclude_ids), MOST_KNOWN_SKIPPED)
         wanted = Wanted(
             query=asked,
@@ -135,6 +141,7 @@ class Recaller:
         """Atoms that are no longer true are among the answers only when the question asks for the past. `scene` is part
         of a scene name. When it names a scene of the index, that scene itself comes first, so that whatever the context
         mentions can be read."""
+        query = shorten_query(query)
         seen = Filter(scope, type=type, scene=scene or None, superseded=asks_for_past(query))
         prefer = read_preference(query, now, self._zone)
         found, strategy = self._search(
@@ -154,6 +161,7 @@ class Recaller:
     def search_conversations(
         self, query: str, scope: str, *, limit: int, now: int, session_key: str | None
     ) -> SearchResponse:
+        query = shorten_query(query)
         seen = Filter(scope, session_key=session_key, prefer=read_preference(query, now, self._zone))
         found, strategy = self._search(
             query,

@@ -12,6 +12,7 @@ from memory_tencentdb_worker.models import EmbeddingSpace
 from memory_tencentdb_worker.text.speakers import without_names
 
 FAILURES_BEFORE_PAUSE = 3
+LATE = "the embedder answered after its share of the deadline"
 PAUSE_SECONDS = 30.0
 """Without the pause a dead embedder would cost each turn its whole share of the deadline (trap B112)."""
 
@@ -26,6 +27,12 @@ class QueryEmbedder:
         self._lock = threading.Lock()
         self._failures = 0
         self._paused_until = 0.0
+        self._trouble = ""
+
+    @property
+    def trouble(self) -> str:
+        """Why it fails again and again, "" since it has worked again."""
+        return self._trouble
 
     @property
     def space(self) -> EmbeddingSpace:
@@ -42,20 +49,24 @@ class QueryEmbedder:
             vectors = self._embedder.embed(
                 [without_names(query[: self._max_input_chars], speakers)], kind="query", timeout_seconds=timeout_seconds
             )
-        except EmbeddingError:
-            self._count(failed=True)
+        except EmbeddingError as error:
+            self._count(str(error))
             raise
         if not vectors or vectors[0] is None:
             raise EmbeddingRefused("the embedder refused the query")
         late = self._clock() - started > timeout_seconds
-        self._count(failed=late)
+        self._count(LATE if late else "")
         if late:
-            raise EmbeddingTransient("the embedder answered after its share of the deadline")
+            raise EmbeddingTransient(LATE)
         return vectors[0]
 
-    def _count(self, *, failed: bool) -> None:
+    def _count(self, failure: str) -> None:
+        """`failure` "" is a success."""
         with self._lock:
-            self._failures = self._failures + 1 if failed else 0
+            self._failures = self._failures + 1 if failure else 0
+            if not failure:
+                self._trouble = ""
             if self._failures >= FAILURES_BEFORE_PAUSE:
+                self._trouble = failure
                 self._paused_until = self._clock() + PAUSE_SECONDS
                 self._failures = 0

@@ -67,7 +67,9 @@ class MemoryService:
         self._rebuild_files, self._on_host_model, self._on_stop = rebuild_files, on_host_model, on_stop
         self._recaller = Recaller(store, config, zone)
         self._flusher = Flusher(store, pipeline, clock)
-        self._board = StatusBoard(store, config, zone, clock, pipeline, facts=facts)
+        self._board = StatusBoard(
+            store, config, zone, clock, pipeline, facts=facts, query_trouble=self._recaller.embedder_trouble
+        )
         self._data_dir_id = store.data_dir_id
         self._offer: tuple[str, ...] | None = None
         self._llm: LLM | None = None
@@ -163,7 +165,6 @@ class MemoryService:
         with self._writing():
             answer = capture_turn(request, self._store, self._config, self._zone, self._clock())
         self._pipeline.wake()
-        self._board.refresh()  # here and not in recall, which must not wait for the store
         faults.reach("capture.before_reply")
         return answer
 
@@ -272,13 +273,16 @@ class MemoryService:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """A store that cannot write is seen in `status` until a write succeeds again."""
+        """A store that cannot write is seen in the state from now on until a write succeeds again, and no longer. The
+        state is looked up here and not in recall, which must not wait for the store."""
         try:
             yield
         except StoreError as error:
             self._board.note_store_error(error, writing=True)
+            self._board.refresh()
             raise
         self._board.note_store_success(writing=True)
+        self._board.refresh()
 
 
 def _deadline_ms(asked: int | None, configured: int) -> int:

@@ -54,7 +54,10 @@ class StatusBoard:
         pipeline: Pipeline,
         *,
         facts: WorkerFacts,
+        query_trouble: Callable[[], str],
     ) -> None:
+        """`query_trouble` says why questions cannot be embedded."""
+        self._query_trouble = query_trouble
         self._store, self._config, self._zone, self._clock = store, config, zone, clock
         self._pipeline, self._facts = pipeline, facts
         self._outbox = Outbox(facts.home / "outbox")
@@ -241,7 +244,7 @@ class StatusBoard:
             return self._embedding_problem
         if self._embedder is not None and self._pipeline.breaker_states().get("embedding") == "open":
             return self._pipeline.last_error("embedding") or "the embedder fails"
-        return ""
+        return self._query_trouble()
 
     def _llm_part(self) -> dict[str, Any]:
         last_ok_at = self._pipeline.last_ok_at("llm")
@@ -258,7 +261,7 @@ class StatusBoard:
     def _embedding_part(self, vectors: dict[str, Any]) -> dict[str, Any]:
         settings = self._config.memory.embedding
         space = self._embedder.space if self._embedder else None
-        last_error = self._pipeline.last_error("embedding") or self._embedding_problem
+        last_error = self._pipeline.last_error("embedding") or self._embedding_problem or self._query_trouble()
         if not last_error and vectors["refused"]:
             last_error = f"{vectors['refused']} texts were refused by the embedder"
         return {

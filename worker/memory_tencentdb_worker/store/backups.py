@@ -137,9 +137,13 @@ def settle_new(database: Database, now: int) -> None:
     """A database that was made a moment ago has no readable files: what lies there is left from one that was deleted,
     and whoever deleted it does not want it back."""
     data_dir = database.path.parent
-    if any((data_dir / name).exists() for name in READABLE):
+    if any(_holds_text(data_dir / name) for name in READABLE):
         aside = _set_aside(data_dir, f"before-new-{_stamp(now)}")
         _log.warning("%s begins anew; readable files of a former database are in %s now", database.path, aside)
+
+
+def _holds_text(readable: Path) -> bool:
+    return any(readable.iterdir()) if readable.is_dir() else readable.exists()
 
 
 def _set_aside(data_dir: Path, name: str) -> Path:
