@@ -13,15 +13,18 @@ action=install
 enable=no
 purge=no
 extras=worker
+local=,local
 
 usage() {
     cat <<'TEXT'
-usage: ./install.sh [--hermes-home DIR] [--enable] [--extras a,b]
+usage: ./install.sh [--hermes-home DIR] [--enable] [--extras a,b] [--no-local]
        ./install.sh --check     [--hermes-home DIR]
        ./install.sh --uninstall [--hermes-home DIR] [--purge]
 
   --enable       also set memory.provider in the host's config.yaml (with a backup, comments kept)
   --extras a,b   further optional parts of the worker
+  --no-local     leave out the offline embedding model (some 90 MB): memories are found by words only, unless an
+                 embedding endpoint is configured
   --check        say what is installed, enabled and working; exit 0 when all is well, 6 when not
   --uninstall    stop the worker, remove the link and the setting; memories stay where they are
   --purge        with --uninstall: also remove the worker's environment and this profile's memories
@@ -43,6 +46,7 @@ while [ $# -gt 0 ]; do
         --extras) [ $# -ge 2 ] || fail "--extras needs names"; extras=worker,$2; shift ;;
         --extras=*) extras=worker,${1#*=} ;;
         --enable) enable=yes ;;
+        --no-local) local= ;;
         --check) action=check ;;
         --uninstall) action=uninstall ;;
         --purge) purge=yes ;;
@@ -56,6 +60,7 @@ case $HERMES in /*) ;; *) HERMES=$(pwd)/$HERMES ;; esac
 case $ROOT in /*) ;; *) ROOT=$(pwd)/$ROOT ;; esac
 
 VENV=$ROOT/venv
+SHORTCUT=${HOME:-}/.local/bin/memory-tencentdb
 LINK=$HERMES/plugins/$NAME
 PROFILE_HOME=$HERMES/$NAME
 
@@ -108,7 +113,7 @@ no_python() {
 
 install_package() {
     say "installing the worker into $VENV (a minute or two the first time)"
-    requirement="${CHECKOUT}[${extras}]"
+    requirement="${CHECKOUT}[${extras}${local}]"
     if "$VENV/bin/python" -m pip --version >/dev/null 2>&1; then
         PIP_DISABLE_PIP_VERSION_CHECK=1 "$VENV/bin/python" -m pip install --quiet --upgrade "$requirement"
     else
@@ -123,7 +128,8 @@ package_dir() {
 
 # ---------------------------------------------------------------------------------------------------- worker
 
-# Ends the workers of this profile and of the standalone home; the host starts its own again when it needs it.
+# Ends the workers of this profile and of the standalone home; the host starts its own again when it needs it. Called
+# before and after the files are replaced: a host may start one of the old version in between.
 stop_workers() {
     [ -x "$VENV/bin/memory-tencentdb" ] || return 0
     for home in "$PROFILE_HOME" "$ROOT/home"; do
@@ -133,6 +139,34 @@ stop_workers() {
         fi
     done
 }
+
+# -------------------------------------------------------------------------------------------------- shortcut
+
+# A link on PATH, where the user's own programs have their place already. The link itself is the record: only one that
+# leads into our environment is ever changed or removed.
+make_shortcut() {
+    [ -n "${HOME:-}" ] && [ -d "$HOME/.local/bin" ] || return 0
+    if exists "$SHORTCUT" && ! is_our_shortcut; then
+        say "left $SHORTCUT as it is: this script did not put it there"
+        return 0
+    fi
+    ln -sfn "$VENV/bin/memory-tencentdb" "$SHORTCUT"
+    case ":${PATH:-}:" in
+        *":$HOME/.local/bin:"*) say "  shortcut:  memory-tencentdb ($SHORTCUT is on your PATH)" ;;
+        *) say "  shortcut:  $SHORTCUT ($HOME/.local/bin is not on your PATH)" ;;
+    esac
+}
+
+is_our_shortcut() { [ -L "$SHORTCUT" ] && [ "$(readlink "$SHORTCUT")" = "$VENV/bin/memory-tencentdb" ]; }
+
+remove_shortcut() {
+    is_our_shortcut || return 0
+    rm -f -- "$SHORTCUT"
+    say "removed $SHORTCUT"
+}
+
+# In a form that a shell takes as one word.
+quoted() { printf "'%s'" "$(printf '%s' "$1" | sed "s/'/'\\\\''/g")"; }
 
 # ------------------------------------------------------------------------------------------------------ link
 
@@ -146,8 +180,11 @@ is_ours() {
 
 exists() { [ -e "$1" ] || [ -L "$1" ]; }
 
+# Whether the host has cloned this checkout into its plug-in folder itself (hermes plugins install).
+is_this_checkout() { [ -d "$LINK" ] && [ "$(CDPATH='' cd -- "$LINK" && pwd -P)" = "$CHECKOUT" ]; }
+
 check_link_place() {
-    if exists "$LINK" && ! is_ours "$LINK"; then
+    if exists "$LINK" && ! is_ours "$LINK" && ! is_this_checkout; then
         fail "$LINK exists and was not put there by this script; move it away first (a plug-in installed by 'hermes plugins install' is removed by 'hermes plugins remove $NAME')"
     fi
 }
@@ -158,6 +195,10 @@ remove_link() {
 
 link_provider() {
     target=$(package_dir)
+    if is_this_checkout; then
+        say "the provider is this checkout, put there by the host: $LINK"
+        return 0
+    fi
     if [ -L "$LINK" ] && [ "$(readlink "$LINK")" = "$target" ]; then
         say "provider is linked: $LINK"
         return 0
@@ -182,6 +223,7 @@ install_all() {
     stop_workers
     make_venv
     install_package
+    stop_workers
     link_provider
     if [ "$enable" = yes ]; then
         host_config enable || fail "the provider is installed, but not enabled"
@@ -190,7 +232,9 @@ install_all() {
     fi
     say "done: version $("$VENV/bin/python" -c 'from memory_tencentdb.protocol import VERSION; print(VERSION)')"
     say "  memories:  $PROFILE_HOME"
-    say "  command:   $VENV/bin/memory-tencentdb status --home \"$PROFILE_HOME\""
+    say "  command:   $(quoted "$VENV/bin/memory-tencentdb") status --home $(quoted "$PROFILE_HOME")"
+    say "             (the worker sleeps until it is needed: Hermes wakes it, and so does 'start' in place of 'status')"
+    make_shortcut
     say "  model:     the host's own, unless you configure another; without any it works offline, with rules"
 }
 
@@ -204,7 +248,7 @@ check_all() {
     say "memory_tencentdb"
     if [ -x "$VENV/bin/python" ] && version=$("$VENV/bin/python" -c 'from memory_tencentdb.protocol import VERSION; print(VERSION)' 2>/dev/null); then
         report ok "worker $version in $VENV"
-        if "$VENV/bin/python" -c 'import apsw, fastapi, httptools, httpx, pydantic, sqlite_vec, uvicorn, yaml, memory_tencentdb_worker.app' 2>/dev/null; then
+        if "$VENV/bin/python" -c 'import apsw, fastapi, httptools, httpx, numpy, pydantic, uvicorn, yaml, memory_tencentdb_worker.app' 2>/dev/null; then
             report ok "the worker's parts can be loaded"
         else
             report bad "the worker cannot be loaded: run './install.sh' again"
@@ -242,18 +286,71 @@ uninstall_all() {
         host_config disable || say "remove memory.provider from $HERMES/config.yaml by hand"
     fi
     if [ "$purge" = no ]; then
+        if exists "$SHORTCUT" && is_our_shortcut; then say "the command $SHORTCUT is kept"; fi
         if [ -d "$PROFILE_HOME" ]; then say "memories are kept in $PROFILE_HOME"; fi
         if [ -d "$VENV" ]; then say "the worker's environment is kept in $VENV"; fi
-        say "'./install.sh --uninstall --purge' removes both"
+        if [ -d "$PROFILE_HOME" ] || [ -d "$VENV" ]; then say "'./install.sh --uninstall --purge' removes them"; fi
         return 0
     fi
+    purge_all
+}
+
+purge_all() {
+    if ! exists "$PROFILE_HOME" && ! exists "$VENV" && ! is_our_shortcut && ! key_is_kept; then
+        say "nothing to remove"
+        return 0
+    fi
+    remove_runtime_files
+    remove_key
+    remove_shortcut
     for path in "$PROFILE_HOME" "$VENV"; do
-        [ -e "$path" ] || continue
+        exists "$path" || continue
         say "removing $path"
         rm -rf -- "$path"
     done
+    remove_old_backups
     if [ -d "$ROOT/home" ]; then say "the standalone home $ROOT/home is kept; remove it by hand"; fi
     rmdir -- "$ROOT" 2>/dev/null || true
+}
+
+key_is_kept() { [ -f "$HERMES/.env" ] && grep -q '^TDAI_LLM_API_KEY=' "$HERMES/.env"; }
+
+# The wizard put the model's key there. No copy is made: it is a secret.
+remove_key() {
+    key_is_kept || return 0
+    kept=$(mktemp "$HERMES/.env.XXXXXX")
+    grep -v '^TDAI_LLM_API_KEY=' "$HERMES/.env" >"$kept" || true
+    cat "$kept" >"$HERMES/.env" # the file itself stays: its mode, owner and links are the host's
+    rm -f -- "$kept"
+    say "removed TDAI_LLM_API_KEY from $HERMES/.env"
+}
+
+# Socket and start-up notes of this profile's data directory; other homes may use the same directory.
+remove_runtime_files() {
+    [ -x "$VENV/bin/python" ] && [ -d "$PROFILE_HOME" ] || return 0
+    socket=$("$VENV/bin/python" -c 'import sys; from pathlib import Path
+from memory_tencentdb.paths import socket_path
+print(socket_path(Path(sys.argv[1])))' "$PROFILE_HOME/data" 2>/dev/null) || return 0
+    for path in "${socket%.sock}".*; do
+        exists "$path" || continue
+        say "removing $path"
+        rm -f -- "$path"
+    done
+    rmdir -- "$(dirname -- "$socket")" 2>/dev/null || true
+}
+
+# Of the copies that were made of the host's configuration the newest stays.
+remove_old_backups() {
+    newest=
+    for path in "$HERMES"/config.yaml.bak-[0-9]*T[0-9]*Z*; do
+        [ -f "$path" ] || continue
+        if [ -n "$newest" ]; then
+            say "removing $newest"
+            rm -f -- "$newest"
+        fi
+        newest=$path
+    done
+    [ -z "$newest" ] || say "kept $newest: the host's configuration before the last change"
 }
 
 case $action in

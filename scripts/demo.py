@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,8 @@ from memory_tencentdb.provider import TencentDBMemoryProvider
 CONVERSATIONS = Path(__file__).with_name("demo_conversations.json")
 OFFLINE_WAIT_SECONDS, MODEL_WAIT_SECONDS = 60, 600
 MEMORY_ID = re.compile(r"\b(?:m|l0)_[0-9a-f]{16}\b")
+TIMED_OUT, DEGRADED = 5, 6
+"""Exit codes of `memory-tencentdb`."""
 BOLD, DIM, PLAIN = ("\033[1m", "\033[2m", "\033[0m") if sys.stdout.isatty() else ("", "", "")
 
 
@@ -42,11 +45,11 @@ class Stage:
     def home(self) -> Path:
         return self.hermes_home / "memory_tencentdb"
 
-    def command(self, *words: str) -> dict[str, Any]:
+    def command(self, *words: str, accepted: tuple[int, ...] = (0,)) -> dict[str, Any]:
         """Runs `memory-tencentdb WORDS --json` and returns its document."""
         line = [sys.executable, "-m", "memory_tencentdb_worker", *words, "--home", str(self.home), "--json"]
         done = subprocess.run(line, capture_output=True, text=True, timeout=self.wait_seconds + 30, check=False)  # noqa: S603 - our own command
-        if done.returncode != 0:
+        if done.returncode not in accepted:
             raise DemoError(f"memory-tencentdb {' '.join(words)} ended with {done.returncode}: {done.stderr.strip()}")
         answer: dict[str, Any] = json.loads(done.stdout)
         return answer
@@ -68,7 +71,7 @@ def main() -> int:
     finally:
         stop_worker(stage)
         if options.keep:
-            print(f"Kept: {stage.home}  (look into it: memory-tencentdb inspect -L L1 --home {stage.home})")
+            tell_what_works(stage)
         else:
             shutil.rmtree(hermes_home, ignore_errors=True)
             print("The temporary home is removed.")
@@ -111,12 +114,13 @@ def set_the_stage(stage: Stage, options: argparse.Namespace) -> None:
 
 def play(stage: Stage, script: dict[str, Any], options: argparse.Namespace) -> None:
     title("memory_tencentdb: a demonstration")
-    if options.llm_model:
-        print(f"Facts are extracted by {options.llm_model}.")
-    else:
+    if not options.llm_model:
         print(
             "Offline mode: no model is asked; facts are taken by rules. (--llm-base-url URL --llm-model NAME uses one.)"
         )
+    else:
+        print(f"Facts are extracted by {options.llm_model}.")
+        check_model(stage)
     started = time.monotonic()
     for session in script["sessions"]:
         hold_session(stage, session)
@@ -126,6 +130,14 @@ def play(stage: Stage, script: dict[str, Any], options: argparse.Namespace) -> N
     for question in script["questions"]:
         ask(stage, question, strict=not options.llm_model)
     print(f"\nEvery expected fact was recalled, with its source. ({time.monotonic() - started:.1f} s)")
+
+
+def check_model(stage: Stage) -> None:
+    """A wrong address or key is better told now than after a long wait for facts."""
+    stage.command("start")
+    answer = stage.command("config", "llm", accepted=(0, DEGRADED))
+    if not answer["answers"]:
+        raise DemoError(f"the model {answer['model']} at {answer['endpoint']} does not answer: {answer['error']}")
 
 
 def hold_session(stage: Stage, session: dict[str, Any]) -> None:
@@ -149,7 +161,11 @@ def hold_session(stage: Stage, session: dict[str, Any]) -> None:
 
 def show_growth(stage: Stage) -> None:
     """Waits until all layers are idle, then says what each holds."""
-    flushed = stage.command("flush", "--wait", str(stage.wait_seconds))
+    wait_for_outbox(stage)
+    flushed = stage.command("flush", "--wait", str(stage.wait_seconds), accepted=(0, TIMED_OUT))
+    if not flushed["idle"]:
+        told = "; ".join(reason["message"] for reason in flushed.get("reasons", ())) or "see the worker's log"
+        raise DemoError(f"the layers were not finished after {stage.wait_seconds} s: {told}")
     counts = stage.command("status")["counts"]
     persona = "a persona" if counts["persona"] else "no persona yet"
     replaced = f" ({counts['superseded']} replaced by newer ones)" if counts["superseded"] else ""
@@ -158,6 +174,15 @@ def show_growth(stage: Stage) -> None:
         f"{BOLD}L2{PLAIN} {counts['scenes']} scenes  {BOLD}L3{PLAIN} {persona}"
         f"  {DIM}after {flushed['waited_seconds']:.1f} s{PLAIN}"
     )
+
+
+def wait_for_outbox(stage: Stage) -> None:
+    """On a slow machine the first turns are spoken while the worker is still starting; they come out of the outbox."""
+    deadline = time.monotonic() + stage.wait_seconds
+    while stage.command("status", accepted=(0, DEGRADED))["outbox"]["turns"]:
+        if time.monotonic() > deadline:
+            raise DemoError("the outbox was not taken up by the worker")
+        time.sleep(0.3)
 
 
 def show_layers(stage: Stage) -> None:
@@ -219,6 +244,14 @@ def stop_worker(stage: Stage) -> None:
     line = [sys.executable, "-m", "memory_tencentdb_worker", "stop", "--home", str(stage.home)]
     done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - our own command
     print(f"\nStopped: {(done.stdout or done.stderr).strip()}.")
+
+
+def tell_what_works(stage: Stage) -> None:
+    """The worker is stopped, so that it has to be started first."""
+    command = str(Path(sys.executable).with_name("memory-tencentdb"))
+    print(f"Kept: {stage.home}. To look into it:")
+    for words in (["start"], ["inspect", "-L", "L1"], ["search", "memories", "Lisbon"], ["stop"]):
+        print(f"  {shlex.join([command, *words, '--home', str(stage.home)])}")
 
 
 def title(text: str) -> None:

@@ -36,7 +36,8 @@ class CommandLine:
     def environment(self, **env: str) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if name not in FOREIGN}
         path = os.pathsep.join([str(ROOT), str(ROOT / "worker")])
-        return {**kept, "PYTHONPATH": path, "MEMORY_TENCENTDB_ROOT": str(self.home / "root"), **env}
+        ours = {"MEMORY_TENCENTDB_ROOT": str(self.home / "root"), "TDAI_EMBEDDING_PROVIDER": "none"}
+        return {**kept, "PYTHONPATH": path, **ours, **env}
 
     def __call__(self, *words: str, timeout: float = 60, **env: str) -> Ran:
         command = [sys.executable, "-m", "memory_tencentdb_worker", *words]

@@ -139,9 +139,8 @@ class FakeEndpoint:
             if early is not _ON:
                 return early
         if request.task == EMBED:
-            return _json(
-                answers.embeddings(request.body, self.dim, fault.mode if fault else "", fault and fault.params)
-            )
+            answer = answers.embeddings(request.body, self.dim, fault.mode if fault else "", fault and fault.params)
+            return _json(answers.as_zeroentropy(answer) if request.path.endswith("/models/embed") else answer)
         return _json(self._chat(request, fault))
 
     def _misbehave(self, fault: Fault, request: Recorded) -> Reply | None:
@@ -222,7 +221,7 @@ class _Handler(BaseHTTPRequestHandler):
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         body = json.loads(raw)
         headers = {name.lower(): value for name, value in self.headers.items()}
-        if self.path.split("?")[0].endswith("/embeddings"):
+        if self.path.split("?")[0].endswith(("/embeddings", "/models/embed")):
             request = Recorded(self.path, headers, body, EMBED)
         else:
             system, user = answers.texts_of(body)

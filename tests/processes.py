@@ -37,6 +37,8 @@ class WorkerProcess:
         for name in ("TDAI_DATA_DIR", "HERMES_HOME"):
             self.env.pop(name, None)
         self.env.update(env or {})
+        if "embedding" not in (config or {}).get("memory", {}):  # else an installed offline model would join in
+            self.env.setdefault("TDAI_EMBEDDING_PROVIDER", "none")
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, timeout_seconds: float = 20) -> float:

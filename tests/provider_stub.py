@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shlex
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -23,4 +24,4 @@ def load_stub() -> ModuleType:
 
 
 def stub_command(*options: str) -> str:
-    return " ".join([sys.executable, str(STUB), *options, "run"])
+    return shlex.join([sys.executable, str(STUB), *options, "run"])

@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC
 from pathlib import Path
@@ -282,9 +282,10 @@ class Caller:
     ) -> Answer:
         connection = _Connection(self.path)
         try:
-            connection.request(
-                method, path, body, headers or {"content-type": "application/json"}, encode_chunked=chunked
-            )
+            with suppress(BrokenPipeError):  # refused while it is sent: the answer says why
+                connection.request(
+                    method, path, body, headers or {"content-type": "application/json"}, encode_chunked=chunked
+                )
             response = connection.getresponse()
             text = response.read().decode()
             return Answer(response.status, {name.lower(): value for name, value in response.getheaders()}, text)

@@ -90,7 +90,7 @@ def test_why_goes_down_to_the_message_with_its_proof(cli: CommandLine, known: di
 def test_an_unknown_id_exits_2(cli: CommandLine, known: dict[str, str]) -> None:
     for item in ("m_0000000000000000", "a/b?c d", "../../etc"):
         ran = cli.at_home("why", item, "--json")
-        assert (ran.code, ran.out) == (2, ""), item
+        assert (ran.code, ran.document["code"]) == (2, "not_found"), item
 
 
 def test_inspect_lists_each_layer_in_each_form(cli: CommandLine, known: dict[str, str]) -> None:

@@ -55,8 +55,8 @@ def test_places_may_stand_before_or_after_the_command() -> None:
 )  # fmt: skip
 def test_without_a_worker_a_query_exits_4_and_says_what_to_do(empty: CommandLine, words: list[str]) -> None:
     ran = empty.at_home(*words, "--json")
-    assert (ran.code, ran.out) == (4, "")
-    assert "memory-tencentdb start" in ran.err
+    assert (ran.code, ran.document["code"]) == (4, "unreachable")
+    assert f"start --home {empty.home}" in ran.err
 
 
 def test_status_without_a_worker_exits_4_with_the_whole_document(empty: CommandLine) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import stat
 import subprocess
@@ -37,6 +38,10 @@ class Place:
     @property
     def command(self) -> Path:
         return self.root / "venv" / "bin" / "memory-tencentdb"
+
+    @property
+    def shortcut(self) -> Path:
+        return self.root.parent / ".local" / "bin" / "memory-tencentdb"
 
     @property
     def home(self) -> Path:
@@ -115,12 +120,26 @@ def test_check_says_what_is_missing(tmp_path: Path) -> None:
     assert done.stdout.count("[bad]") == 3
 
 
+def test_a_key_that_the_wizard_kept_goes_with_purge_and_nothing_else(tmp_path: Path) -> None:
+    place = new_place(tmp_path)
+    place.hermes.mkdir()
+    (place.hermes / ".env").write_text("A=1\nTDAI_LLM_API_KEY=y\nTDAI_LLM_MODEL=m\n", "utf-8")
+    place.shortcut.parent.mkdir(parents=True)
+    place.shortcut.write_text("somebody's own", "utf-8")
+    assert place.run("--uninstall", "--purge").returncode == 0
+    assert (place.hermes / ".env").read_text("utf-8") == "A=1\nTDAI_LLM_MODEL=m\n"
+    assert place.shortcut.read_text("utf-8") == "somebody's own"
+    assert sorted(path.name for path in place.hermes.iterdir()) == [".env"]
+
+
 @pytest.mark.slow
 def test_installation_upgrade_and_removal(tmp_path: Path) -> None:
     """One real installation, so that the minute of pip is paid once; each step is one promise."""
     place = new_place(tmp_path)
     place.hermes.mkdir()
     place.config.write_text("# mine\nmodel: gpt  # chosen\nmemory:\n  provider: ''\n", "utf-8")
+    (place.hermes / ".env").write_text("OPENAI_API_KEY=x\nTDAI_LLM_API_KEY=y\n", "utf-8")
+    place.shortcut.parent.mkdir(parents=True)
 
     _install_and_check(place)
     _upgrade_with_a_running_worker(place)
@@ -138,6 +157,10 @@ def _install_and_check(place: Place) -> None:
     assert "register_memory_provider" in (place.link / "__init__.py").read_text("utf-8")
     assert list((place.link.resolve().parent / "memory_tencentdb_worker" / "prompts").glob("*.md"))
     assert stat.S_IMODE(place.root.stat().st_mode) == 0o700
+    assert os.readlink(place.shortcut) == str(place.command)
+    assert "is not on your PATH" in done.stdout
+    printed = next(line for line in done.stdout.splitlines() if "command:" in line).split("command:")[1]
+    assert shlex.split(printed) == [str(place.command), "status", "--home", str(place.home)]
     checked = place.run("--check")
     assert checked.returncode == 0, checked.stdout
 
@@ -165,6 +188,7 @@ def _uninstall_keeps_the_memories(place: Place) -> None:
     assert place.config.read_text("utf-8") == "# mine\nmodel: gpt  # chosen\n"
     assert (place.home / "data" / "memory.db").exists()
     assert place.tell("status").returncode == 4
+    assert len(list(place.hermes.glob("config.yaml.bak-*"))) == 2
     assert place.run("--uninstall").returncode == 0
 
 
@@ -174,4 +198,9 @@ def _purge_removes_them(place: Place) -> None:
     assert f"removing {place.home}" in done.stdout
     assert not place.home.exists()
     assert not place.root.exists()
+    assert not place.shortcut.is_symlink()
+    assert (place.hermes / ".env").read_text("utf-8") == "OPENAI_API_KEY=x\n"
+    assert len(list(place.hermes.glob("config.yaml.bak-*"))) == 1
+    again = place.run("--uninstall", "--purge")
+    assert (again.returncode, again.stdout) == (0, "nothing to remove\n")
     shutil.rmtree(place.hermes)

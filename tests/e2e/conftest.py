@@ -25,7 +25,7 @@ def model_url(request: pytest.FixtureRequest) -> Iterator[str]:
             yield endpoint.url
         return
     if not _shared_endpoint_available():
-        pytest.skip("the shared scripted endpoint is not beside this checkout")
+        pytest.skip("the second scripted endpoint lies outside this repository; the own one is tested")
     sys.path.insert(0, str(SHARED_TOOLS))
     try:
         fake_llm = importlib.import_module("fake_llm")

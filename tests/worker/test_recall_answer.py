@@ -256,3 +256,32 @@ def test_embedding_strategy_falls_back_to_words(store: SqliteStore, embedder: Wo
     asker.recaller.use_embedder(embedder)
     assert [item.id for item in asker.recall("puppy").items] == [atom]
     asker.recaller.close()
+
+
+@pytest.mark.parametrize("filler", ["我昨天在图书馆遇到老朋友", "an_unbroken-run/of.words ", "日本語のとても長い質問"])
+def test_a_long_question_keeps_to_its_deadline_and_is_known_by_its_ends(
+    store: SqliteStore, asker: Asker, filler: str
+) -> None:
+    (dog, _) = say(store, "My dog is called Bolt", "Noted.", session_id="earlier")
+    (boat, _) = say(store, "The boat Halcyon lies in Bergen", "Noted.", session_id="earlier")
+    asker.recall("词典先要读进来", deadline_ms=5000)
+    query = f"who is Bolt? {filler * (90_000 // len(filler))} and where is Halcyon?"
+    answer = asker.recall(query, deadline_ms=1000)
+    assert {dog, boat} <= {item.id for item in answer.items}
+    assert answer.receipt.elapsed_ms < 1000
+
+
+def test_a_search_waits_for_a_hung_embedder_no_longer_than_a_turn_can_bear(store: SqliteStore, asker: Asker) -> None:
+    class Hung(WordEmbedder):
+        asked_seconds = 0.0
+
+        def embed(self, texts: Sequence[str], *, kind: str, timeout_seconds: float) -> list[list[float] | None]:
+            self.asked_seconds = timeout_seconds
+            raise EmbeddingTransient("no answer in time")
+
+    learn(store, "The user likes tea", say(store, "I like tea")[0])
+    hung = Hung()
+    asker.recaller.use_embedder(hung)
+    answer = asker.recaller.search_memories("tea", "", limit=3, now=MARCH_5)
+    assert (answer.total, answer.strategy) == (1, "keyword")
+    assert 0 < hung.asked_seconds <= 1.5

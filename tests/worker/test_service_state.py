@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from memory_tencentdb.outbox import Outbox
 from memory_tencentdb.wire import HelloRequest, HostModel, RecallRequest
 from memory_tencentdb_worker.config.model import Config
+from memory_tencentdb_worker.errors import EmbeddingTransient
 from memory_tencentdb_worker.service.reasons import Reason, kind_of, reason
 from memory_tencentdb_worker.service.state import Circumstances, assess
 from memory_tencentdb_worker.store.sqlite import SqliteStore, open_store
@@ -156,3 +158,41 @@ def test_a_turn_is_not_lost_from_idle_time(store: SqliteStore, tmp_path: Path) -
     service = build_service(store, tmp_path).service
     service.touch()
     assert service.idle_seconds() < 1
+
+
+def test_turns_that_stand_in_the_outbox_while_the_worker_is_up_are_seen() -> None:
+    up_since = MARCH_5 - 10 * MINUTE_MS
+    assert state_of(started_at=up_since, outbox_since=MARCH_5 - 2 * MINUTE_MS) == "ok"
+    assert state_of(started_at=up_since, outbox_since=MARCH_5 - 4 * MINUTE_MS) == "degraded"
+    assert state_of(started_at=MARCH_5 - MINUTE_MS, outbox_since=MARCH_5 - 90 * MINUTE_MS) == "ok"
+
+
+def test_the_age_of_the_outbox_is_that_of_its_first_undelivered_line(store: SqliteStore, tmp_path: Path) -> None:
+    outbox = Outbox(tmp_path / "outbox", nonce="a", created_ms=1)
+    assert outbox.oldest_at() is None
+    for number, at in enumerate((MARCH_5 - 9 * MINUTE_MS, MARCH_5 - 8 * MINUTE_MS)):
+        outbox.append(f"t{number}", "/capture", {"turn_id": f"t{number}"}, at)
+    assert outbox.oldest_at() == MARCH_5 - 9 * MINUTE_MS
+    taken: list[str] = []
+    outbox.replay(lambda _route, body: taken.append(body["turn_id"]), lambda: not taken)
+    assert outbox.oldest_at() == MARCH_5 - 8 * MINUTE_MS
+    built = build_service(store, tmp_path)
+    built.clock.now += 10 * MINUTE_MS
+    document = built.service.status()
+    assert (document["state"], document["reasons"][0]["code"]) == ("degraded", "outbox")
+    outbox.replay(lambda _route, body: None, lambda: True)
+    assert built.service.status()["state"] == "ok"
+
+
+def test_an_embedder_that_fails_question_after_question_degrades_the_state(store: SqliteStore, tmp_path: Path) -> None:
+    say(store, "My dog is called Bolt.")
+    embedder = WordEmbedder(error=EmbeddingTransient("connection refused"))
+    built = build_service(store, tmp_path)
+    built.service.use_embedder(embedder)
+    for _ in range(3):
+        assert built.service.status()["state"] == "ok"
+        built.service.recall(RecallRequest("who is my dog?", "k"))
+    document = built.service.status()
+    assert (document["state"], document["reasons"][0]["code"]) == ("degraded", "embedding")
+    assert "connection refused" in str(document["embedding"]["last_error"])
+    built.service.close()

@@ -140,3 +140,16 @@ def test_scenes_and_persona_are_inspected_in_full(store: SqliteStore, tmp_path: 
     assert "Moved to Lisbon" in service.inspect(Inspection(level="L2", file="Moving house.md"))["data"]["content"]
     assert service.scene("Moving house")["content"] == "## Where\n- Moved to Lisbon"
     assert "Lives in Lisbon" in service.inspect(Inspection(level="L3"))["data"][0]["content"]
+
+
+def test_without_a_user_the_default_users_scene_comes_first(store: SqliteStore, tmp_path: Path) -> None:
+    own = learn(store, "likes tea", say(store, "I like tea")[0])
+    hers = learn(store, "likes rum", say(store, "I like rum", scope="ada")[0], scope="ada")
+    write_documents(store, own)
+    write_documents(store, hers, scope="ada")  # later, so that it is the newest of this name
+    service = build_service(store, tmp_path).service
+    (name,) = {scene.name for scene in store.scenes("")}
+    for asked in (name, f"{name}.md", f"scene_blocks/{name}.md"):
+        assert [message.text for message in service.why(asked).messages] == ["I like tea"]
+        assert [message.text for message in service.why(asked, "ada").messages] == ["I like rum"]
+    assert (service.scene(name)["userId"], service.scene(name, "ada")["userId"]) == ("", "ada")

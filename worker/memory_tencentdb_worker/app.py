@@ -7,24 +7,31 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from memory_tencentdb import faults
+from memory_tencentdb.holder import LOCK_FILE
+from memory_tencentdb.outbox import Outbox
 from memory_tencentdb.wire import HostModel
 from memory_tencentdb_worker.api.app import build_app
 from memory_tencentdb_worker.config.load import LoadedConfig, with_problem
 from memory_tencentdb_worker.config.model import Config, LLMSettings
+from memory_tencentdb_worker.config.unused import with_unused_parts
 from memory_tencentdb_worker.embedding.base import Embedder
-from memory_tencentdb_worker.embedding.build import build_embedder
+from memory_tencentdb_worker.embedding.build import build_embedder, build_former_embedder
 from memory_tencentdb_worker.errors import ConfigError, StoreError
 from memory_tencentdb_worker.llm.base import LLM
 from memory_tencentdb_worker.llm.lane import LaneLLM
+from memory_tencentdb_worker.outbox_replay import OutboxReplay
 from memory_tencentdb_worker.pipeline.ledger import LedgerLLM
 from memory_tencentdb_worker.pipeline.loop import Pipeline
 from memory_tencentdb_worker.places import Places
 from memory_tencentdb_worker.service import MemoryService, WorkerFacts
+from memory_tencentdb_worker.service.upkeep import Upkeep
 from memory_tencentdb_worker.store.base import Store
 from memory_tencentdb_worker.store.projections import Projector
 from memory_tencentdb_worker.store.sqlite import open_store
@@ -51,7 +58,9 @@ class Worker:
     projector: Projector
     service: MemoryService
     models: ModelDesk
-    embedder: Embedder | None
+    embedders: tuple[Embedder, ...]
+    replay: OutboxReplay
+    upkeep: Upkeep
     clock: Clock
     closed: bool = False
 
@@ -74,11 +83,14 @@ class Worker:
         if self.closed:
             return
         self.closed = True
+        self.upkeep.stop()
+        self.replay.stop()
         self.pipeline.stop(PIPELINE_STOP_SECONDS)
+        faults.reach("worker.stopping")
         self.service.close()
         self.models.close()
-        if self.embedder is not None:
-            self.embedder.close()
+        for embedder in self.embedders:
+            embedder.close()
         try:
             self.projector.refresh()
         except (StoreError, OSError):
@@ -99,11 +111,15 @@ class ModelDesk:
         self._use: Callable[[LLM | None, str], None] | None = None
 
     def serve(self, use: Callable[[LLM | None, str], None]) -> None:
-        """Hands the configured model over, if there is one; from now on a host's model is handed over too."""
+        """Hands the configured model over, if there is one; from now on a host's model is handed over too. Neither in
+        a chosen offline mode."""
+        if self._settings.offline:
+            return
         self._use = use
         if self._settings.model:
             self._llm = self._lane(self._settings)
             use(self._llm, "config")
+            self._remember(host=False)
 
     def take_host_model(self, offered: HostModel) -> None:
         """Kept in memory only. The same offer again changes nothing; another one replaces the lane."""
@@ -114,12 +130,26 @@ class ModelDesk:
             self._add_secrets([offered.api_key])
             former, self._llm = self._llm, self._lane(host_settings(offered, self._settings))
             self._use(self._llm, "host")
+            self._remember(host=True)
         if former is not None:
             former.close()
+
+    def host_awaited(self) -> bool:
+        """Whether the host's model read the conversations so far and has not been offered to this worker yet. Raises
+        StoreError."""
+        return self._llm is None and not self._settings.offline and self._store.host_model_used()
 
     def close(self) -> None:
         if self._llm is not None:
             self._llm.close()
+
+    def _remember(self, *, host: bool) -> None:
+        """For the next start. A store that cannot write now is seen elsewhere and keeps no model from working."""
+        try:
+            if self._store.host_model_used() is not host:
+                self._store.set_host_model_used(host)
+        except StoreError as error:
+            logger.warning("which model is in use could not be noted: %s", error)
 
     def _lane(self, settings: LLMSettings) -> LLM:
         return LedgerLLM(LaneLLM(settings, self._logs), self._store, self._clock)
@@ -132,7 +162,8 @@ def build_worker(
     config = places.loaded.config
     zone = resolve_zone(config.memory.timezone)
     store = open_store(places.data_dir, clock())
-    embedder, problem, loaded = _open_vectors(_with_this_backend(places.loaded), store)
+    embedder, problem, loaded = _open_vectors(with_unused_parts(places.loaded), store, places.logs)
+    former = _former_embedder(config, store, places.logs) if embedder is not None else None
     projector = Projector(
         store,
         places.data_dir,
@@ -155,8 +186,13 @@ def build_worker(
         on_stop=stop,
     )
     models.serve(service.use_llm)
-    service.use_embedder(embedder, problem)
-    return Worker(build_app(service), store, pipeline, projector, service, models, embedder, clock)
+    if models.host_awaited():
+        pipeline.await_host_model()
+    service.use_embedder(embedder, problem, former)
+    embedders = tuple(one for one in (embedder, former) if one is not None)
+    replay = OutboxReplay(Outbox(places.home / "outbox"), service)
+    upkeep = Upkeep(store, service.watch, clock, quiet=service.is_quiet, refresh=service.refresh_state)
+    return Worker(build_app(service), store, pipeline, projector, service, models, embedders, replay, upkeep, clock)
 
 
 def host_settings(offered: HostModel, limits: LLMSettings) -> LLMSettings:
@@ -176,21 +212,23 @@ def host_settings(offered: HostModel, limits: LLMSettings) -> LLMSettings:
     )
 
 
-def _with_this_backend(loaded: LoadedConfig) -> LoadedConfig:
-    if loaded.config.memory.store_backend == "sqlite":
-        return loaded
-    return with_problem(loaded, "memory.storeBackend", "only sqlite is part of this version", "sqlite")
-
-
-def _open_vectors(loaded: LoadedConfig, store: Store) -> tuple[Embedder | None, str, LoadedConfig]:
+def _open_vectors(loaded: LoadedConfig, store: Store, logs: Path) -> tuple[Embedder | None, str, LoadedConfig]:
     """The embedder with its space opened in the store, or none and why."""
     try:
-        embedder = build_embedder(loaded.config.memory.embedding)
+        embedder = build_embedder(loaded.config.memory.embedding, logs)
         store.use_space(embedder.space if embedder is not None else None)
     except (ConfigError, StoreError) as error:
+        if isinstance(error, StoreError) and error.code != "vectors_unavailable":
+            raise  # a store that cannot be written now says nothing about vectors
         logger.warning("no vectors: %s", error)
         return None, str(error), with_problem(loaded, "memory.embedding.provider", str(error), "none")
     return embedder, "", loaded
+
+
+def _former_embedder(config: Config, store: Store, logs: Path) -> Embedder | None:
+    """Asks the space that is being replaced until the new one is whole."""
+    space = store.former_space
+    return build_former_embedder(config.memory.embedding, space, logs) if space is not None else None
 
 
 def _facts(places: Places, loaded: LoadedConfig, socket: str, now: int) -> WorkerFacts:
@@ -203,4 +241,5 @@ def _facts(places: Places, loaded: LoadedConfig, socket: str, now: int) -> Worke
         config_file=str(loaded.file) if loaded.file else None,
         config_errors=tuple(vars(problem) for problem in loaded.errors),
         config_broken=loaded.broken,
+        lock=places.data_dir / LOCK_FILE,
     )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 import re
+import stat
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -15,6 +18,8 @@ from memory_tencentdb.paths import private_dir
 LOG_FILE = "worker.log"
 FILE_LIMIT_BYTES = 5 * 1024 * 1024
 OLD_FILES = 3
+OUTPUT_LIMIT_BYTES = 5 * 1024 * 1024
+STDERR = 2
 
 _SHORTEST_SECRET = 6
 """Masking shorter values would blank ordinary words."""
@@ -40,13 +45,24 @@ class LineFormatter(logging.Formatter):
         return _LOOKS_SECRET.sub(r"\1***", text)
 
 
+class _LogFile(RotatingFileHandler):
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
+        """A disk that takes no more costs lines of the log and nothing else."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handleError(record)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):  # the lines that the disk did not take are tried once more here
+            super().close()
+
+
 class WorkerLog:
     """Owns the handlers of the root logger while the worker runs."""
 
     def __init__(self, folder: Path, level: str) -> None:
         self.path = private_dir(folder) / LOG_FILE
         self._formatter = LineFormatter()
-        file = RotatingFileHandler(
+        file = _LogFile(
             self.path, maxBytes=FILE_LIMIT_BYTES, backupCount=OLD_FILES, encoding="utf-8", errors="backslashreplace"
         )
         self._handlers: list[logging.Handler] = [file]
@@ -69,6 +85,19 @@ class WorkerLog:
             logging.getLogger().removeHandler(handler)
             handler.close()
         self._handlers.clear()
+
+
+def trim_output(limit_bytes: int = OUTPUT_LIMIT_BYTES) -> None:
+    """Empties the file that this process prints to once it has grown too long. Only libraries print, and crashes; a
+    terminal, a pipe or a file that is not written at its end is somebody's own."""
+    if sys.platform == "win32":
+        return
+    import fcntl
+
+    facts = os.fstat(STDERR)
+    if stat.S_ISREG(facts.st_mode) and facts.st_size > limit_bytes and fcntl.fcntl(STDERR, fcntl.F_GETFL) & os.O_APPEND:
+        os.ftruncate(STDERR, 0)
+        logging.getLogger(__name__).warning("the output file had grown to %d bytes and was emptied", facts.st_size)
 
 
 def log_dir(home: Path, env: Mapping[str, str]) -> Path:

@@ -6,9 +6,11 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Any
 
+from memory_tencentdb_worker.cli.absence import command_for
 from memory_tencentdb_worker.cli.connect import places_of
 from memory_tencentdb_worker.cli.exits import DONE, ConfigurationError
 from memory_tencentdb_worker.cli.family import add_command, add_group
+from memory_tencentdb_worker.cli.model_check import add_checks
 from memory_tencentdb_worker.cli.output import print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add_commands(commands: Commands, places: argparse.ArgumentParser) -> None:
-    kinds = add_group(commands, places, "config", purpose="show or change the configuration")
+    kinds = add_group(commands, places, "config", purpose="show or change the configuration, ask the model once")
     add_command(
         kinds, places, "show", run_show,
         purpose="show every setting that is in force, and where it comes from", example="config show",
@@ -27,19 +29,25 @@ def add_commands(commands: Commands, places: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     setter.add_argument("key", metavar="KEY", help="dotted path, such as llm.model")
     setter.add_argument("value", metavar="VALUE")
+    add_checks(kinds, places)
 
 
 def run_show(args: argparse.Namespace) -> int:
     from memory_tencentdb_worker.config.load import effective_document
+    from memory_tencentdb_worker.config.unused import note_of
 
     loaded = places_of(args).loaded
     document = effective_document(loaded)
+    leaves = _leaves(document)
+    for key, leaf in leaves:
+        if note_of(key):
+            leaf["note"] = note_of(key)
     if args.json:
         print_json(document)
         return DONE
     say(f"file: {loaded.file or 'none'}")
-    rows = [(key, _shown(leaf["value"]), leaf["source"]) for key, leaf in _leaves(document)]
-    print_table(("setting", "value", "source"), rows)
+    rows = [(key, _shown(leaf["value"]), leaf["source"], leaf.get("note", "")) for key, leaf in leaves]
+    print_table(("setting", "value", "source", "note"), rows)
     for problem in loaded.errors:
         say(f"problem: {problem.key}: {problem.problem}; used: {_shown(problem.used)}")
     for reason in loaded.fatal:
@@ -65,7 +73,7 @@ def run_set(args: argparse.Namespace) -> int:
     print(f"{edit.key} = {value} in {edit.file}")
     if edit.backup:
         say(f"the file's form did not allow a change of one line: it was rewritten, its comments are in {edit.backup}")
-    say("a running worker reads it after: memory-tencentdb restart")
+    say(f"a running worker reads it after: {command_for(places, 'restart')}")
     return DONE
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -99,15 +100,14 @@ class WorkerClient:
         connection = _UnixConnection(self.socket_path, timeout_seconds)
         headers = {"Content-Type": "application/json"} if body is not None else {}
         try:
-            connection.request(method, path, json.dumps(body) if body is not None else None, headers)
+            with contextlib.suppress(BrokenPipeError):  # a body that is refused while it is sent: the answer says why
+                connection.request(method, path, json.dumps(body) if body is not None else None, headers)
             response = connection.getresponse()
             text = response.read()
         except TimeoutError as error:
             raise TimedOutError(f"the worker did not answer within {timeout_seconds:g} s") from error
         except (OSError, http.client.HTTPException) as error:
-            raise UnreachableError(
-                f"no worker answers on {self.socket_path} ({_why(error)})", "start one: memory-tencentdb start"
-            ) from error
+            raise UnreachableError(f"no worker answers on {self.socket_path} ({_why(error)})") from error
         finally:
             connection.close()
         return _answer(response.status, text)
@@ -186,9 +186,10 @@ def _answer(status: int, text: bytes) -> Any:
     message = str(problem.get("error") or f"the worker answered {status}")
     if problem.get("fields"):
         message += f" ({problem['fields']})"
+    code = str(problem.get("code") or "")
     if status in (400, 422):
-        raise WrongUseError(message)
-    raise RefusedError(message)
+        raise WrongUseError(message, code=code)
+    raise RefusedError(message, code=code)
 
 
 def _why(error: Exception) -> str:

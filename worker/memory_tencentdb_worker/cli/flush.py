@@ -22,7 +22,7 @@ SLICE_SECONDS = 5.0
 def add_commands(commands: Commands, places: argparse.ArgumentParser) -> None:
     flush = add_command(
         commands, places, "flush", run_flush,
-        purpose="make all pending work due now", example="flush --wait 60",
+        purpose="make all pending work due now; a paused model is asked once", example="flush --wait 60",
     )  # fmt: skip
     flush.add_argument("--session", default="", metavar="S", help="only this session")
     flush.add_argument("--wait", type=_seconds, default=0.0, metavar="SECONDS", help="return when all layers are idle")
@@ -36,7 +36,9 @@ def add_commands(commands: Commands, places: argparse.ArgumentParser) -> None:
 def run_flush(args: argparse.Namespace) -> int:
     answer = _flush(find_worker(args).client, args)
     if args.json:
-        print_json({name: answer[name] for name in ("idle", "jobs_done", "jobs_parked", "waited_seconds")})
+        names = ("idle", "jobs_done", "jobs_parked", "waited_seconds")
+        held_up = {"reasons": answer["reasons"]} if answer.get("reasons") else {}
+        print_json({name: answer[name] for name in names} | held_up)
     else:
         _describe(answer, waited=args.wait > 0)
     return TIMED_OUT if args.wait > 0 and not answer["idle"] else DONE
@@ -54,13 +56,13 @@ def run_rebuild(args: argparse.Namespace) -> int:
 def _flush(client: WorkerClient, args: argparse.Namespace) -> dict[str, Any]:
     started = time.monotonic()
     jobs_done = 0
-    parked = args.parked
+    once = {"parked": args.parked, "ask_again": True}
     while True:
         left = args.wait - (time.monotonic() - started)
         wait = max(0.0, min(left, SLICE_SECONDS))
-        body = {"session_key": args.session, "wait_seconds": wait, "parked": parked}
+        body = {"session_key": args.session, "wait_seconds": wait, **once}
         answer: dict[str, Any] = client.post(FLUSH, body, timeout_seconds=wait + 30)
-        parked = False  # once is enough: what is parked again stays parked
+        once = {"parked": False, "ask_again": False}  # what is parked again stays parked, and one probe is enough
         jobs_done += answer["jobs_done"]
         if answer["idle"] or left <= SLICE_SECONDS:
             waited = time.monotonic() - started if args.wait > 0 else 0.0
@@ -73,6 +75,8 @@ def _describe(answer: dict[str, Any], *, waited: bool) -> None:
     state = "all layers are idle" if answer["idle"] else ("still working" if waited else "work is due now")
     parked = f", {answer['jobs_parked']} parked (flush --parked tries them again)" if answer["jobs_parked"] else ""
     print(f"{state}: {answer['jobs_done']} jobs done{parked}, waited {answer['waited_seconds']:.1f} s")
+    for reason in answer.get("reasons", ()):
+        print(f"  {reason['message']}\n    {reason['action']}")
 
 
 def _seconds(text: str) -> float:

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 
 import memory_tencentdb
 import memory_tencentdb_worker
-from memory_tencentdb.paths import private_dir
+from memory_tencentdb.holder import end_holder, find_holder
+from memory_tencentdb.locks import LockFile
+from memory_tencentdb.paths import private_dir, start_lock_path
 from memory_tencentdb.protocol import STOP
-from memory_tencentdb_worker.cli.connect import WorkerClient, by_configuration, find_worker, places_of
+from memory_tencentdb_worker.cli.connect import Found, WorkerClient, by_configuration, find_worker, places_of
 from memory_tencentdb_worker.cli.exits import (
     CONFIGURATION,
     DONE,
@@ -41,7 +43,9 @@ STOP_SECONDS = 12.0
 """A worker ends by itself within 8 seconds of being asked; after this it is ended."""
 TERM_SECONDS = 9.0
 KILL_SECONDS = 5.0
+STARTER_SECONDS = 10.0
 POLL_SECONDS = 0.05
+AGAIN_SECONDS = 1.0
 OUTPUT_LIMIT_BYTES = 1024 * 1024
 
 
@@ -76,7 +80,7 @@ def run_start(args: argparse.Namespace) -> int:
 
 
 def run_stop(args: argparse.Namespace) -> int:
-    pid = _stop(find_worker(args).client)
+    pid = _stop(find_worker(args))
     if args.json:
         print_json({"pid": pid, "stopped": pid is not None})
     else:
@@ -85,7 +89,7 @@ def run_stop(args: argparse.Namespace) -> int:
 
 
 def run_restart(args: argparse.Namespace) -> int:
-    _stop(find_worker(args).client)
+    _stop(find_worker(args))
     return run_start(args)
 
 
@@ -95,23 +99,33 @@ def _start(places: Places) -> tuple[int, bool]:
     if client.answers():
         return _pid_of(client), False
     output = _output_file(places.logs)
+    process, begin = _spawn(places, output)
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if client.answers():
+            return _pid_of(client), True
+        code = process.poll()
+        if code == 0:  # another worker holds the data directory: it will answer, or is about to leave
+            time.sleep(AGAIN_SECONDS)
+            if not client.listens():
+                process, begin = _spawn(places, output)
+        elif code is not None:
+            raise _start_failed(code, output, begin)
+        time.sleep(POLL_SECONDS)
+    if process.poll() == 0:
+        raise TimedOutError("a worker holds the data directory but does not answer", "end it: memory-tencentdb stop")
+    raise TimedOutError(f"the worker did not answer within {START_SECONDS:g} s", f"its output: {output}")
+
+
+def _spawn(places: Places, output: Path) -> tuple[subprocess.Popen[bytes], int]:
+    """The worker's process, and where its output begins."""
     with output.open("ab") as stream:
         begin = stream.tell()
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and module, no shell
             _run_command(places), stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, env=_run_environment(),
             start_new_session=True,
         )  # fmt: skip
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        if client.answers():
-            return _pid_of(client), True
-        code = process.poll()
-        if code not in (None, 0):  # 0: another starter was faster, its worker will answer
-            raise _start_failed(code, output, begin)
-        time.sleep(POLL_SECONDS)
-    if process.poll() == 0:
-        raise TimedOutError("a worker holds the data directory but does not answer", "end it: memory-tencentdb stop")
-    raise TimedOutError(f"the worker did not answer within {START_SECONDS:g} s", f"its output: {output}")
+    return process, begin
 
 
 def _run_command(places: Places) -> list[str]:
@@ -150,13 +164,14 @@ def _output_file(logs: Path) -> Path:
     return output
 
 
-def _stop(client: WorkerClient) -> int | None:
-    """Asks, then terminates, then kills the process that holds the socket; its pid when it is gone, None when there
-    was none."""
+def _stop(found: Found) -> int | None:
+    """Asks, then terminates, then kills the process that holds the socket, or else the data directory; its pid when it
+    is gone, None when there was none."""
+    client = found.client
     pid = client.peer_pid()
     if pid is None:
         if not client.answers():
-            return None
+            return _end_unreachable(found.data_dir)
         pid = _pid_of(client)
     with contextlib.suppress(UnreachableError, TimedOutError):  # frozen or leaving already: the signals follow
         client.post(STOP, {}, timeout_seconds=2)
@@ -172,6 +187,20 @@ def _stop(client: WorkerClient) -> int | None:
         if _gone(pid, seconds):
             return pid
     raise TimedOutError(f"the worker (pid {pid}) is still there", f"exit code {TIMED_OUT}: look at it with ps {pid}")
+
+
+def _end_unreachable(data_dir: Path) -> int | None:
+    """A worker whose socket was removed is known by the lock that it holds. Its pid, None when there is none."""
+    with LockFile(start_lock_path(data_dir)) as start_lock:
+        if not start_lock.acquire(STARTER_SECONDS):
+            raise TimedOutError("a host is starting the worker just now", "try again in half a minute")
+        holder = find_holder(data_dir)
+        if holder is None:
+            return None
+        say(f"the worker (pid {holder.pid}) has lost its socket; sending SIGTERM")
+        if not end_holder(data_dir, holder, TERM_SECONDS, KILL_SECONDS, lambda: None):
+            raise TimedOutError(f"the worker (pid {holder.pid}) is still there", f"look at it with ps {holder.pid}")
+        return holder.pid
 
 
 def _gone(pid: int, seconds: float) -> bool:

@@ -26,7 +26,10 @@ def print_json(document: Any) -> None:
     print(text)
 
 
-def print_error(error: CommandError) -> None:
+def print_error(error: CommandError, *, as_json: bool = False) -> None:
+    """For a person on stderr; with `as_json` also as the one document on stdout."""
+    if as_json:
+        print_json({"error": str(error), "code": error.code})
     print(f"memory-tencentdb: {plain(str(error))}", file=sys.stderr)
     if error.hint:
         print(f"  {error.hint}", file=sys.stderr)

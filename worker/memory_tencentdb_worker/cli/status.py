@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import time
-from pathlib import Path
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from memory_tencentdb.outbox import Outbox
 from memory_tencentdb.protocol import STATUS
+from memory_tencentdb.starts import Starts
+from memory_tencentdb_worker.cli.absence import command_for, why_away
 from memory_tencentdb_worker.cli.connect import find_worker, places_of
 from memory_tencentdb_worker.cli.exits import DEGRADED, DONE, UNREACHABLE, RefusedError, TimedOutError, UnreachableError
 from memory_tencentdb_worker.cli.family import add_command
@@ -44,24 +47,35 @@ def run_status(args: argparse.Namespace) -> int:
 
 def unreachable_document(places: Places, error: Exception, now: int) -> dict[str, Any]:
     """The whole document as far as it can be known without a worker; what only a worker knows is null."""
+    from memory_tencentdb_worker.service.outside import reasons_from_outside
+    from memory_tencentdb_worker.service.status import UNREADABLE
+
     loaded = places.loaded
     settings, vectors = loaded.config.llm, loaded.config.memory.embedding
-    action = "memory-tencentdb restart" if isinstance(error, TimedOutError) else "memory-tencentdb start"
-    reasons = [_reason("worker_unreachable", str(error), now, action)]
+    action = command_for(places, "restart" if isinstance(error, TimedOutError) else "start")
+    why = why_away(places) if isinstance(error, UnreachableError) else ""
+    outside = reasons_from_outside(places.data_dir, now)
+    if outside:
+        action = f"{outside[0].action}; then: {action}" if outside[0].code != "store_corrupt" else outside[0].action
+    reasons = [_reason("worker_unreachable", f"{error}: {why}" if why else str(error), now, action)]
     reasons += [_reason("config_refused", text, now, "correct the setting, then start") for text in loaded.fatal]
+    reasons += _crash_reasons(places)
     if loaded.broken:
-        reasons.append(_reason("config_broken", loaded.broken, now, "correct the file"))
+        reasons.append(_reason("config_file", loaded.broken, now, "correct the file"))
+    reasons += [_reason(each.code, each.message, now, each.action) for each in outside]
     return {
         "state": "broken",
         "reasons": reasons,
+        "mode": None,
         "worker": None,
         "data_dir": str(places.data_dir),
-        "counts": dict.fromkeys(("turns", "messages", "atoms", "scenes", "persona", "vectors", "superseded")),
-        "jobs": dict.fromkeys(("due", "running", "retrying", "parked", "oldest_due_seconds")),
-        "outbox": {"turns": waiting_turns(places.home / "outbox")},
+        "data_dir_id": None,
+        "counts": UNREADABLE["counts"],
+        "jobs": UNREADABLE["jobs"],
+        "outbox": {"turns": Outbox(places.home / "outbox").pending()},
         "llm": {
-            "configured": bool(settings.model),
-            "source": "config" if settings.model else "none",
+            "configured": bool(settings.model) and not settings.offline,
+            "source": "config" if settings.model and not settings.offline else "none",
             "model": settings.model,
             "endpoint": settings.base_url.rpartition("@")[2] if "@" in settings.base_url else settings.base_url,
             "breaker": None,
@@ -80,26 +94,30 @@ def unreachable_document(places: Places, error: Exception, now: int) -> dict[str
         "config": {
             "file": str(loaded.file) if loaded.file else None,
             "errors": [vars(problem) for problem in loaded.errors],
+            "broken": loaded.broken,
         },
-        "calls": dict.fromkeys(("today", "tokens_in", "tokens_out", "cost_usd")),
+        "calls": UNREADABLE["calls"],
+        "storage": UNREADABLE["storage"],
     }
 
 
-def waiting_turns(outbox: Path) -> int:
-    """Lines of the outbox's segments: turns that a host keeps until a worker answers again."""
-    count = 0
-    for segment in outbox.glob("*.jsonl"):
-        if segment.name == "refused.jsonl":
-            continue
-        try:
-            count += segment.read_bytes().count(b"\n")
-        except FileNotFoundError:  # replayed and removed meanwhile
-            continue
-    return count
+def _crash_reasons(places: Places) -> list[dict[str, Any]]:
+    """Why the last worker ended, as the provider that started it or missed it has noted."""
+    try:
+        crash = Starts(places.data_dir).last_crash()
+    except OSError as error:
+        return [_reason("runtime_dir", str(error), int(time.time() * 1000), "correct the directory's owner or mode")]
+    if crash is None:
+        return []
+    times = f" ({crash.streak} times in a row)" if crash.streak > 1 else ""
+    message = "\n".join([f"{crash.reason}{times}", *crash.lines])
+    action = f"see {places.logs}, then: {command_for(places, 'start')}"
+    return [_reason("worker_crashed", message, int(crash.at * 1000), action)]
 
 
 def _reason(code: str, message: str, since: int, action: str) -> dict[str, Any]:
-    return {"code": code, "message": message, "since": since, "action": action}
+    at = datetime.fromtimestamp(since / 1000, UTC).astimezone().isoformat(timespec="seconds")
+    return {"code": code, "message": message, "since": at, "action": action}
 
 
 def _print_document(document: dict[str, Any]) -> None:

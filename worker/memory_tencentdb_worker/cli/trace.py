@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from memory_tencentdb.protocol import SCENE, WHY
 from memory_tencentdb_worker.cli.connect import find_worker
@@ -26,10 +26,12 @@ def add_commands(commands: Commands, places: argparse.ArgumentParser) -> None:
         commands, places, "scene", run_scene, purpose="show one scene in full", example="scene Work",
     )  # fmt: skip
     scene.add_argument("name", metavar="NAME", help="its file name, with or without .md")
+    for parser in (why, scene):
+        parser.add_argument("--user-id", metavar="U", help="only this user's; default: everybody's")
 
 
 def run_why(args: argparse.Namespace) -> int:
-    answer = find_worker(args).client.get(WHY.format(id=quote(args.id, safe="")))
+    answer = find_worker(args).client.get(_route(WHY, args.id, args.user_id))
     if args.json:
         print_json({name: answer[name] for name in ("id", "layer", "text", "messages")})
         return DONE
@@ -44,12 +46,18 @@ def run_why(args: argparse.Namespace) -> int:
 
 
 def run_scene(args: argparse.Namespace) -> int:
-    answer = find_worker(args).client.get(SCENE.format(name=quote(args.name, safe="")))
+    answer = find_worker(args).client.get(_route(SCENE, args.name, args.user_id))
     if args.json:
         print_json(answer)
         return DONE
     print(plain(str(answer.get("content") or answer.get("text") or answer)))
     return DONE
+
+
+def _route(route: str, name: str, user_id: str | None) -> str:
+    """A name that is no text, which a shell may hand over, is asked for all the same: nothing is known under it."""
+    path = route.partition("{")[0] + quote(name, safe="", errors="surrogatepass")
+    return path if user_id is None else f"{path}?{urlencode({'user_id': user_id}, errors='surrogatepass')}"
 
 
 def _print_message(message: dict[str, Any], *, last: bool) -> None:

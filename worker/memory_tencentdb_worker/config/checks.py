@@ -13,7 +13,7 @@ from memory_tencentdb_worker.config.settings import default_value, shown
 
 THINKING_STRATEGIES = frozenset({"vllm", "deepseek", "dashscope", "openai", "anthropic", "kimi", "gemini"})
 
-NO_VECTORS = frozenset({"", "none"})
+WITHOUT_ENDPOINT = frozenset({"none", "auto", "local"})
 
 _OFFSET = re.compile(r"[+-](0\d|1[0-4]):?[0-5]\d")
 
@@ -106,9 +106,9 @@ def _check_retention(values: dict[str, Any], problems: list[ConfigProblem]) -> N
 def _check_embedding(values: dict[str, Any], problems: list[ConfigProblem]) -> None:
     """An OpenAI-compatible embedder needs an address, a key, a model and its width; else there are no vectors."""
     prefix = "memory.embedding."
-    provider = str(values.get(f"{prefix}provider", "none")).strip().lower()
-    values[f"{prefix}provider"] = provider or "none"
-    if provider in NO_VECTORS or provider == "local" or values.get(f"{prefix}enabled") is False:
+    provider = str(values.get(f"{prefix}provider", "")).strip().lower() or "auto"
+    values[f"{prefix}provider"] = provider
+    if provider in WITHOUT_ENDPOINT or values.get(f"{prefix}enabled") is False:
         return
     needed = ["baseUrl", "apiKey", "model", "dimensions", *(["proxyUrl"] if provider == "qclaw" else [])]
     missing = [name for name in needed if not _given(values.get(prefix + name))]

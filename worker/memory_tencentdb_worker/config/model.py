@@ -37,6 +37,8 @@ class Data(Section):
 class LLMSettings(Section):
     """The extraction model: an OpenAI-compatible endpoint, or any litellm model name without a base URL."""
 
+    offline: bool = False
+    """Not in the manual: no model is ever asked, neither the one named here nor the host's own."""
     base_url: str = ""
     api_key: SecretStr = SecretStr("")
     model: str = ""
@@ -96,7 +98,9 @@ class Recall(Section):
 
 class Embedding(Section):
     enabled: bool = True
-    provider: str = "none"
+    provider: str = "auto"
+    """The manual says "none". "auto" is the offline model where the extra `[local]` is installed, which needs no key,
+    and none elsewhere."""
     base_url: str = ""
     api_key: SecretStr = SecretStr("")
     model: str = ""

@@ -27,5 +27,3 @@ class Fact:
     topic: str  # the scene name
     activity_start: int | None = None
     activity_end: int | None = None
-
-
