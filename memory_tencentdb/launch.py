@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ TAIL_BYTES = 4096
 TAIL_LINES = 5
 LINE_CHARS = 500
 AWAIT_HELLO_SECONDS = 60
+REAP_SECONDS = 0.5
 DROPPED_VARIABLES = ("PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT", "__PYVENV_LAUNCHER__", "VIRTUAL_ENV")
 """They describe the host's interpreter and would mislead the worker's own."""
 
@@ -125,6 +127,11 @@ def collect_children() -> None:
 
 def exit_code_of(pid: int) -> int | None:
     """How a worker ended that this process had started; None when that is not known. Negative: by this signal."""
+    import subprocess
+
+    for child in [one for one in _children if one.pid == pid]:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(REAP_SECONDS)  # its end is seen a moment before it can be collected
     collect_children()
     return _exit_codes.get(pid)
 
