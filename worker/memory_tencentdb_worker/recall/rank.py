@@ -6,7 +6,7 @@ unless the message holds words of the query that its atoms have left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from memory_tencentdb.wire import DroppedItem
@@ -26,6 +26,8 @@ LATEST_GAIN = 0.5
 
 SHORT_ANSWER_CHARS = 30
 """An answer as short as "Noted." that was found by its neighbours alone says nothing."""
+
+STEM_CHARS = 4
 
 COMPARED_CHARS = 20_000
 """Texts are compared by their beginnings: one message may be a whole pasted file."""
@@ -83,6 +85,9 @@ def rank(
     messages = fused(spoken, message_candidates(finds.vectors.messages), threshold, dropped)
     dropped.extend(DroppedItem(one.id, "weak") for one in messages if _says_nothing(one, terms))
     messages = [one for one in messages if not _says_nothing(one, terms)]
+    if atoms:
+        meant = {hit.message.id for hit in finds.vectors.messages if hit.score >= threshold}
+        messages = _without_bystanders(messages, terms, meant, dropped)
     atoms, messages = prefer_atoms([one for one in atoms if one.id not in ruled], messages, standing, terms)
     unread = {one.id for one in tail}
     own = [one for one in messages if one.message and spoken_in(one.message, session_id)]
@@ -207,6 +212,24 @@ def _says_nothing(candidate: Candidate, terms: Sequence[str]) -> bool:
     if message is None or message.role is not Role.ASSISTANT or len(message.text) >= SHORT_ANSWER_CHARS:
         return False
     return not _held(terms, message.text)
+
+
+def _without_bystanders(
+    messages: Sequence[Candidate], terms: Sequence[str], meant: Collection[str], dropped: list[DroppedItem]
+) -> list[Candidate]:
+    """Of messages found by their neighbours' words alone only the user's best one stays: it may be the bare reply to
+    what was asked ("Gyokuro."). The others cost tokens in every later request, and an atom was found already."""
+    bystanders = [one for one in messages if one.id not in meant and not _shares_word(one.text, terms)]
+    replies = [one for one in bystanders if one.message and one.message.role is Role.USER]
+    left_out = {one.id for one in bystanders} - {one.id for one in replies[:1]}
+    dropped.extend(DroppedItem(one.id, "weak") for one in messages if one.id in left_out)
+    return [one for one in messages if one.id not in left_out]
+
+
+def _shares_word(text: str, terms: Sequence[str]) -> bool:
+    """Inflected forms count: of a longer word the ending may differ."""
+    stems = [term[:-2] if len(term) > STEM_CHARS else term for term in terms]
+    return bool(_held(stems, text))
 
 
 def _held(terms: Sequence[str], text: str) -> set[str]:
