@@ -35,7 +35,7 @@ KINDS: dict[str, Kind] = {
     # the store
     "disk_full": Kind("broken", "free space on this disk; nothing else is needed"),
     "store_corrupt": Kind("broken", "put a backup in its place"),
-    "store_moved": Kind("broken", "put the data directory back, or run `memory-tencentdb restart` to begin anew"),
+    "store_moved": Kind("broken", "put the data directory back at once; otherwise the next worker begins anew"),
     "store_readonly": Kind("broken", "make the data directory writable for this user; nothing else is needed"),
     "store_io": Kind("broken", "check the disk (`dmesg`); work goes on by itself once it can be written"),
     "store_busy": Kind("broken", "end the program that holds the database: `fuser -v <data dir>/memory.db`"),
@@ -52,7 +52,7 @@ KINDS: dict[str, Kind] = {
     "worker_crashed": Kind("broken", "see the log, then: memory-tencentdb start"),
     "runtime_dir": Kind("broken", "correct the directory's owner or mode"),
     "config_refused": Kind("broken", "correct the setting, then run `memory-tencentdb start`"),
-    "lock_lost": Kind("degraded", "run `memory-tencentdb restart`"),
+    "lock_lost": Kind("degraded", "run `memory-tencentdb restart` if it is still there in a minute"),
     "pipeline_dead": Kind("degraded", "run `memory-tencentdb restart`"),
     "pipeline_stuck": Kind("degraded", "run `memory-tencentdb restart`"),
     "pipeline_defect": Kind("degraded", "`memory-tencentdb logs` names the defect; please report it"),

@@ -100,7 +100,7 @@ class StoreWatch:
     def _lock_trouble(self) -> str:
         if self._lock_file is None or self._lock_file.exists() or not self._data_dir.exists():
             return ""
-        return f"{self._lock_file} was removed while in use: nothing keeps a second worker away"
+        return f"{self._lock_file} was removed while in use: the worker leaves within seconds"
 
     def _store_reason(self, what: str, error: StoreError, since: int, facts: StoreFacts) -> Reason:
         if what == "backup":
