@@ -10,7 +10,7 @@ from memory_tencentdb_worker.text.speakers import speaker_of, without_names, wit
 @pytest.mark.parametrize(
     ("text", "name", "said"),
     [
-        ("Caroline: I went hiking", "caroline", "I went hiking"),
+        ("Philippa: I went hiking", "philippa", "I went hiking"),
         ("[Ann Lee]: hello: you", "ann lee", "hello: you"),
         ("小明：我去了海边", "小明", "我去了海边"),
         ("no name at all", "", "no name at all"),
@@ -26,14 +26,14 @@ def test_the_name_and_what_was_said(text: str, name: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("question", "left"),
     [
-        ("What did Caroline tell Ann?", "What did tell ?"),
-        ("caroline's sister", "sister"),
+        ("What did Philippa tell Ann?", "What did tell ?"),
+        ("philippa's sister", "sister"),
         ("Where does Annabel live?", "Where does Annabel live?"),
-        ("Caroline", "Caroline"),
+        ("Philippa", "Philippa"),
     ],
 )
 def test_names_are_taken_out_unless_nothing_would_be_left(question: str, left: str) -> None:
-    assert without_names(question, {"caroline", "ann lee"}) == left
+    assert without_names(question, {"philippa", "ann lee"}) == left
 
 
 def test_without_names_nothing_changes() -> None:
