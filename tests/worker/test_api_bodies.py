@@ -27,8 +27,8 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerProcess]:
 
 def send(stack: ExitStack, worker: WorkerProcess, data: bytes) -> socket.socket:
     line = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+    line.connect(str(Path(worker.endpoint["socket"])))  # waits while many connect at once; with a time limit it fails
     line.settimeout(BODY_SECONDS + 10)
-    line.connect(str(Path(worker.endpoint["socket"])))
     line.sendall(data)
     return line
 
