@@ -315,3 +315,13 @@ def test_another_zone_makes_other_days(tmp_path: Path) -> None:
 def test_a_persona_without_text_still_has_its_title() -> None:
     persona = Persona("", 1, (), NOW, "edit")
     assert read_persona(f"# Persona\n\n{persona.reason}").sections[0].lines[0].text == "edit"
+
+
+@pytest.mark.parametrize("place", ["", "conversations", "records", "scene_blocks", ".metadata", ".backup/persona"])
+def test_a_new_start_clears_away_what_a_killed_writer_left(memory: Memory, place: str) -> None:
+    (memory.dir / place).mkdir(parents=True, exist_ok=True)
+    half = memory.dir / place / ".140162a1f7292140.tmp"
+    half.write_bytes(b"# Per")
+    memory.say("I live in Oslo", "Noted.")
+    Projector(memory.store, memory.dir, ZONE).refresh()
+    assert not half.exists()

@@ -154,7 +154,7 @@ class _ScopeFiles:
     def _prepare(self) -> None:
         """The directories, free of what a killed process had begun, and the manifest, of which only the absence
         matters later."""
-        for name in ("conversations", "records", "scene_blocks", ".metadata"):
+        for name in ("", "conversations", "records", "scene_blocks", ".metadata"):  # the persona lies at the top
             drop_litter(make_dir(self._directory / name))
         for backups in (self._directory / ".backup").glob("*/"):
             drop_litter(backups)
