@@ -101,6 +101,7 @@ def _check_database(connection: apsw.Connection, findings: Findings) -> None:
             findings.inconsistent.append(f"{pragma}: {rows[:3]}")
     pairs = (
         ("messages", "select count(*) from messages", "select count(*) from messages_fts"),
+        ("keys of messages", "select count(*) from messages", "select count(*) from message_keys"),
         ("atoms", "select count(*) from atoms", "select count(*) from atoms_fts"),
         (
             "vectors",

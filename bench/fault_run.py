@@ -158,6 +158,7 @@ class FaultRun:
             "HERMES_HOME": str(self.folder / "hermes"),
             "MEMORY_TENCENTDB_ROOT": str(self.folder / "root"),
             "MEMORY_TENCENTDB_IDLE_SECONDS": "120",
+            "MEMORY_TENCENTDB_STUCK_SECONDS": "8",
             MARK_VARIABLE: str(self.folder / "fired"),
         }
 

@@ -27,6 +27,7 @@ Scenario = Callable[[int], tuple[bool, Findings]]
 
 DAY_SECONDS = 86_400
 HANG_MS = 1_000
+FOR_EVER_MS = 600_000
 THAW_SECONDS = 1.5
 TMPFS_KIB = 640
 
@@ -152,6 +153,7 @@ SCENARIOS: dict[str, Scenario] = {
     "reply lost: the connection breaks after the request": _faulted("client.sent:error:{n}", 6, 16),
     "reply lost: the answer comes too late": _faulted("capture.before_reply:delay:{n}:700", 6, 10),
     "commit slower than the caller waits": _faulted("turn.before_commit:delay:{n}:700", 6, 10),
+    "a write stands still": _faulted(f"turn.before_commit:delay:{{n}}:{FOR_EVER_MS}", 6, 10),
     "worker frozen for a while": _thawed,
     "worker frozen for good": _frozen_for_good,
     "disk full": _full_disk,

@@ -25,6 +25,9 @@ REPLACE_AGAIN_SECONDS = 3600.0
 """One upgrade replaces a worker once; when the new start brings up the old version again (only the provider was
 upgraded), it is not stopped at every session (trap B10)."""
 EXIT_CONFIGURATION = 3
+EXIT_STUCK = 70
+"""EX_SOFTWARE of sysexits.h: a write stood still although the disk answered, and the worker has ended itself. It counts
+as a crash, so that one that does so again and again is given rests."""
 KEPT_LINES = 5
 
 

@@ -37,6 +37,13 @@ def test_the_worker_is_started_without_a_shell_in_its_own_session(
     assert os.getsid(int(pid)) == int(pid) != os.getsid(0)
 
 
+def test_the_worker_gets_few_heaps_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MALLOC_ARENA_MAX", raising=False)
+    assert launch.worker_environment()["MALLOC_ARENA_MAX"] == launch.ARENAS
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "7")
+    assert launch.worker_environment()["MALLOC_ARENA_MAX"] == "7"
+
+
 def test_no_module_needs_more_than_every_platform_has_when_it_is_loaded() -> None:
     """Trap B02: attributes that only POSIX has are not touched by an import."""
     code = (

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_tencentdb import paths, protocol
+from memory_tencentdb import faults, paths, protocol
 from memory_tencentdb.errors import WorkerSilent
 from memory_tencentdb.holder import LOCK_FILE, find_holder
 from memory_tencentdb.provider import TencentDBMemoryProvider
@@ -169,3 +169,26 @@ def test_a_worker_that_is_still_starting_is_given_its_time(home: Path, monkeypat
     assert len((home / "starts").read_text().split()) == 1
     for each in (supervisor, other):
         each.client.close()
+
+
+@pytest.mark.slow
+def test_a_worker_whose_captures_hang_while_it_answers_handshakes_is_replaced_and_no_turn_is_lost(
+    home: Path, places: Path, real_worker: None, make_provider: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TDAI_EMBEDDING_PROVIDER", "none")
+    monkeypatch.setenv("MEMORY_TENCENTDB_STUCK_SECONDS", "3")
+    monkeypatch.setenv(faults.VARIABLE, "turn.before_commit:delay:2:600000")
+    monkeypatch.setenv(faults.MARK_VARIABLE, str(places / "fired"))
+    provider = ready(make_provider())
+    provider.sync_turn("one", "1")
+    assert wait_for_turns(provider, 1, 20) == 1
+    stuck = pid_of_worker(home)
+    for number in range(3):
+        provider.sync_turn(f"after {number}", "noted")
+    assert wait_for_turns(provider, 4, 60) == 4
+    assert pid_of_worker(home) != stuck
+    crash = Starts(home / "data").last_crash()
+    assert crash is not None
+    assert "a write stood still" in crash.reason
+    reasons = provider._ask(protocol.STATUS, {}, 2, method="GET")["reasons"]
+    assert [reason["code"] for reason in reasons] == ["was_stuck"]

@@ -10,14 +10,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from memory_tencentdb_worker.errors import InvalidInput, StoreError
-from memory_tencentdb_worker.models import Persona, Scene
+from memory_tencentdb_worker.models import Message, Persona, Scene
 from memory_tencentdb_worker.store.projection_formats import read_persona, read_scene, scene_text
 from memory_tencentdb_worker.store.projections import Projector, scope_dir
+from memory_tencentdb_worker.store.sessions import count_change
 from projection_parts import NOW, ZONE, Memory, section
 
 DAY_MS = 86_400_000
@@ -99,6 +101,64 @@ def test_a_clock_that_is_set_back_hides_no_message(memory: Memory) -> None:
     memory.refresh()
     assert [row["content"] for row in rows(memory.dir / "conversations/2026-05-19.jsonl")] == ["before", "yes"]
     assert len(rows(memory.dir / "conversations/2026-05-21.jsonl")) == 4
+
+
+def test_what_comes_while_files_are_written_is_written_once_and_nothing_is_read_all_over(memory: Memory) -> None:
+    class Busy:
+        """The store, at which a turn comes between every mark and what is read after it."""
+
+        whole_reads = 0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(memory.store, name)
+
+        def change_mark(self, scope: str) -> tuple[int, int, int, int]:
+            mark = memory.store.change_mark(scope)
+            memory.say(f"question {mark[0]}", "yes", now=NOW + mark[0])
+            return mark
+
+        def messages_after(self, scope: str, seq: int, since: int = 0) -> tuple[int, list[Message]]:
+            self.whole_reads += seq == 0
+            return memory.store.messages_after(scope, seq, since)
+
+    memory.say("question 0", "yes")
+    store = Busy()
+    projector = Projector(store, memory.dir, ZONE, clock=lambda: NOW)  # type: ignore[arg-type] # it passes all on
+    for _ in range(6):
+        projector.refresh()
+    assert store.whole_reads == 1  # at the start
+    said = [row["content"] for row in rows(memory.dir / "conversations/2026-05-21.jsonl")[::2]]
+    assert said == ["question 0", *(f"question {number}" for number in range(1, 7))]
+
+
+def test_what_is_taken_away_while_something_new_comes_is_in_no_file(memory: Memory) -> None:
+    gone, _ = memory.say("forget me", "yes")
+    memory.say("stays", "yes", now=NOW + 1)
+    memory.refresh()
+    with memory.store._database.write() as connection:
+        connection.execute("delete from messages_fts where rowid = (select seq from messages where id = ?)", (gone,))
+        connection.execute("delete from messages where id = ?", (gone,))
+        count_change(connection, "", "message_changes")
+    memory.say("new", "yes", now=NOW + 2)
+    memory.refresh()
+    said = [row["content"] for row in rows(memory.dir / "conversations/2026-05-21.jsonl")]
+    assert said == ["yes", "stays", "yes", "new", "yes"]
+
+
+def test_what_was_not_written_for_want_of_a_directory_is_written_once_later(memory: Memory) -> None:
+    memory.say("today", "yes")
+    memory.refresh()
+    memory.say("still today", "yes", now=NOW + 1)
+    memory.say("tomorrow", "yes", now=NOW + DAY_MS)
+    blocked = memory.dir / "conversations/2026-05-22.jsonl"
+    blocked.mkdir()
+    with pytest.raises(StoreError, match=r"2026-05-22"):
+        memory.refresh()
+    blocked.rmdir()
+    memory.refresh()
+    today = rows(memory.dir / "conversations/2026-05-21.jsonl")
+    assert [row["content"] for row in today] == ["today", "yes", "still today", "yes"]
+    assert [row["content"] for row in rows(blocked)] == ["tomorrow", "yes"]
 
 
 def test_atoms_are_listed_with_their_sources_and_superseded_ones_say_by_what(memory: Memory) -> None:

@@ -3,16 +3,25 @@ the providers that miss it, see `memory_tencentdb.starts`.)"""
 
 from __future__ import annotations
 
+import faulthandler
 import json
+import logging
 import os
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
+
+from memory_tencentdb.starts import EXIT_STUCK
+
+logger = logging.getLogger(__name__)
 
 FILE = "last-exit.json"
 IDLE = "idle"
 SIZE = "size"
 LOST = "lost"
 """Its socket, its lock's file or its database was removed."""
+STUCK = "stuck"
+"""A write stood still."""
 ASKED = "asked"
 """By a stop request or a signal."""
 
@@ -30,7 +39,19 @@ class LastExit(NamedTuple):
             return "it left because it had grown large, nothing is lost"
         if self.reason == LOST:
             return "it left because its socket, its lock or its database was removed; its log says which"
+        if self.reason == STUCK:
+            return "it left because a write stood still although the disk answered; its log says where, nothing is lost"
         return ""
+
+
+def leave_stuck(logs: Path, complaint: str, now: int) -> NoReturn:
+    """Ends the process here and now: an orderly end would wait for the very write that stands still. What each thread
+    waits for goes to stderr."""
+    logger.error("the worker ends itself: %s", complaint)
+    with suppress(OSError):
+        note_exit(logs, LastExit(now, STUCK))
+    faulthandler.dump_traceback(all_threads=True)
+    os._exit(EXIT_STUCK)
 
 
 def note_exit(logs: Path, left: LastExit) -> None:

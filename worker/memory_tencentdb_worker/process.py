@@ -21,7 +21,7 @@ from memory_tencentdb.protocol import VERSION
 from memory_tencentdb_worker.config.settings import all_settings
 from memory_tencentdb_worker.errors import AlreadyRunning, ConfigError, SchemaTooNew, StoreCorrupt, StoreError
 from memory_tencentdb_worker.footing import worker_footing
-from memory_tencentdb_worker.last_exit import ASKED, LastExit, forget_exit, note_exit
+from memory_tencentdb_worker.last_exit import ASKED, LastExit, forget_exit, leave_stuck, note_exit, read_exit
 from memory_tencentdb_worker.lock import WorkerLock
 from memory_tencentdb_worker.logs import WorkerLog, trim_output
 from memory_tencentdb_worker.modes import narrow
@@ -90,12 +90,14 @@ def _serve(places: Places, lock: WorkerLock, await_hello_seconds: float, ending:
     if places.announced:
         ending.callback(withdraw, announce(places.home, places.data_dir, listening.path))
     faults.reach("worker.announced")
+    former = read_exit(places.logs)
     forget_exit(places.logs)
 
     from memory_tencentdb_worker.app import build_worker
+    from memory_tencentdb_worker.service.write_path import STUCK_SECONDS, WritePath
     from memory_tencentdb_worker.serving import Activity, IdleWatch, Listener
 
-    worker = build_worker(places, str(listening.path), _now, stop.stop, log.add_secrets)
+    worker = build_worker(places, str(listening.path), _now, stop.stop, log.add_secrets, former)
     ending.callback(worker.close)
     begin = DelayedStart(worker.start, await_hello_seconds)
     activity = Activity(worker.app, begin.now)
@@ -107,6 +109,15 @@ def _serve(places: Places, lock: WorkerLock, await_hello_seconds: float, ending:
         stop.reason = reason
         stop.stop(exit_code)
 
+    path = WritePath(
+        worker.service.writers, places.data_dir, _positive(os.environ, "MEMORY_TENCENTDB_STUCK_SECONDS", STUCK_SECONDS)
+    )
+
+    def look() -> None:
+        trim_output()
+        if complaint := path.stuck():
+            leave_stuck(places.logs, complaint, _now())
+
     idle = IdleWatch(
         activity,
         worker.working,
@@ -115,7 +126,7 @@ def _serve(places: Places, lock: WorkerLock, await_hello_seconds: float, ending:
         most_bytes=most_rss_bytes(os.environ),
         measure_bytes=rss_bytes,
         lost=worker_footing(places.data_dir, lock.path, listening.path).lost,
-        look=trim_output,
+        look=look,
     )
     ending.callback(idle.stop)
     ending.callback(begin.cancel)

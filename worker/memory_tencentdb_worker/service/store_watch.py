@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,9 @@ PROBED_BELOW_BYTES = MIB
 LARGE_WAL_BYTES = 64 * MIB
 """Four times what the WAL grows to while nobody keeps an old state."""
 
+
+SLOW_WRITE_SECONDS = 10.0
+"""Twice as long as others wait for their turn."""
 
 STORAGE_KEYS = ("path", "size_bytes", "wal_bytes", "journal_mode", "network_mount", "free_bytes", "backup")
 
@@ -64,6 +68,8 @@ class StoreWatch:
             troubles = dict(self._troubles)
         found = [self._store_reason(what, error, since, facts) for what, (error, since) in troubles.items()]
         found += self._looked_up(facts, now)
+        if any(each.code == "write_slow" for each in found):
+            found = [each for each in found if each.code != "store_busy"]  # it is no other program that holds it
         return list({each.code: each for each in reversed(found)}.values())
 
     def shown(self) -> dict[str, Any]:
@@ -86,6 +92,7 @@ class StoreWatch:
             "data_dir": "" if total else f"the data directory {self._data_dir} is away",
             "lock_lost": self._lock_trouble(),
             "disk_low": self._lowfree_and_total(free, total),
+            "write_slow": _slow_write(facts),
             "wal_large": _large_wal(facts),
             "network_file_system": _network(facts),
         }
@@ -137,6 +144,12 @@ def _network(facts: StoreFacts) -> str:
     if not facts.network_mount:
         return ""
     return f"{facts.path} is on a network file system, {facts.network_mount}: it is used without shared memory"
+
+
+def _slow_write(facts: StoreFacts) -> str:
+    if facts.writer is None or time.monotonic() - facts.writer.since < SLOW_WRITE_SECONDS:
+        return ""
+    return f"a write has not come to an end for more than {SLOW_WRITE_SECONDS:.0f} s, and others wait for it"
 
 
 def _large_wal(facts: StoreFacts) -> str:

@@ -80,6 +80,7 @@ def file_facts(database: Database) -> StoreFacts:
         damage=database.damage,
         backup=str(newest or ""),
         backup_at=None if newest is None else _made_at(newest),
+        writer=database.writer,
     )
 
 

@@ -22,6 +22,7 @@ import apsw
 
 from memory_tencentdb import faults
 from memory_tencentdb_worker.errors import StoreCorrupt, StoreError
+from memory_tencentdb_worker.models import Writer
 from memory_tencentdb_worker.store.sqlite_errors import translated_errors
 
 _log = logging.getLogger(__name__)
@@ -48,6 +49,7 @@ class Database:
         self.damage = ""
         """What was found damaged; from then on nothing is written, so that turns stay where they are safe."""
         self._write_lock = threading.Lock()
+        self.writer: Writer | None = None
         self._readers: deque[apsw.Connection] = deque()
         self._readers_lock = threading.Lock()
         self._closed = False
@@ -66,7 +68,7 @@ class Database:
         if not self._write_lock.acquire(timeout=BUSY_TIMEOUT_MS / 1000):
             raise StoreError(f"{self.path} is busy: other writes wait in front of this one", code="store_busy")
         try:
-            with self.guarded():
+            with self._as_writer(), self.guarded():
                 self._refuse_unsafe_write()
                 self._writer.set_busy_timeout(max(1, round((until - time.monotonic()) * 1000)))
                 self._writer.execute(f"pragma synchronous = {'full' if durable else 'normal'}")
@@ -96,7 +98,7 @@ class Database:
 
     def checkpoint(self) -> bool:
         """Copies the WAL back as far as readers allow, waiting for nobody, and cuts it when it has grown long."""
-        with self._write_lock, self.guarded():
+        with self._write_lock, self._as_writer(), self.guarded():
             if self._closed or self.damage:
                 return False
             pages, copied = self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
@@ -104,6 +106,20 @@ class Database:
                 self._writer.set_busy_timeout(0)
                 self._writer.execute("pragma wal_checkpoint(truncate)").fetchall()  # a row says busy, it does not raise
             return pages == copied
+
+    def rewrite(self) -> bool:
+        """Writes the whole file anew, without what was deleted from it, and cuts the WAL. False: somebody kept the WAL
+        from being cut. Takes seconds when large, in which other writes wait or are refused as busy."""
+        with self._write_lock, self.guarded():
+            self._refuse_unsafe_write()
+            self._writer.set_busy_timeout(BUSY_TIMEOUT_MS)
+            self._writer.execute("pragma secure_delete = on").fetchall()
+            try:
+                self._writer.execute("vacuum")
+                busy, _, _ = self._writer.execute("pragma wal_checkpoint(truncate)").fetchone() or (1, 0, 0)
+            finally:
+                self._writer.execute("pragma secure_delete = off").fetchall()
+            return not busy
 
     def check_place(self) -> None:
         """Raises StoreError `store_moved` when the file in its place is not the one that is open (any more)."""
@@ -146,6 +162,15 @@ class Database:
                 _log.error("%s", error)
                 self.damage = str(error)
             raise
+
+    @contextmanager
+    def _as_writer(self) -> Iterator[None]:
+        """For who holds the lock: a write that stands still has to be seen by others."""
+        self.writer = Writer(threading.get_native_id(), time.monotonic())
+        try:
+            yield
+        finally:
+            self.writer = None
 
     def _refuse_unsafe_write(self) -> None:
         """What is written to a file that is no longer in its place would be gone with this process."""

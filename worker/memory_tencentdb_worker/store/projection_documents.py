@@ -36,6 +36,7 @@ from memory_tencentdb_worker.text.times import stamp_local
 
 PERSONA_FILE = "persona.md"
 SCENE_DIR = "scene_blocks"
+INDEX_FILE = ".metadata/scene_index.json"
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,26 @@ class DocumentFiles:
         edits.append(self._persona_edit(persona))
         return [replace(edit, sections=_keep_sources(edit.sections, said)) for edit in edits if edit is not None]
 
+    def differences(self) -> list[tuple[str, str]]:
+        """Files that are not as `update` would leave them, by their path, each with what it is: missing, stale, edited
+        (by a person, and not read in yet) or unreadable. Writes nothing."""
+        scenes = self._store.scenes(self._scope)
+        persona = self._store.persona(self._scope)
+        self._files.load()
+        shall = {
+            _scene_file(scene.name): (_encode(scene_text(scene, self._zone)), _scene_reader(scene)) for scene in scenes
+        }
+        if persona is not None:
+            text = _encode(persona_text(persona, scenes, self._zone))
+            shall[PERSONA_FILE] = (text, _persona_reader(persona))
+        there = [*self._files.known, *(_scene_file(name) for name in self._names_on_disk(make=False))]
+        files = dict.fromkeys([*shall, *there])
+        found = [(file, self._files.difference(file, *shall.get(file, (None, _never)))) for file in files]
+        index = read_bytes(self._directory / INDEX_FILE)
+        if scenes and index != self._index_data(scenes):
+            found.append((INDEX_FILE, "stale" if index else "missing"))
+        return [(file, kind) for file, kind in found if kind]
+
     # ---- writing
 
     def _update_scenes(self, scenes: Sequence[Scene], restore_missing: bool) -> None:
@@ -125,15 +146,18 @@ class DocumentFiles:
 
     def _update_index(self, scenes: Sequence[Scene]) -> None:
         """The index names exactly the finished files that are there, also those that a person put there."""
+        make_dir(self._directory / SCENE_DIR)
+        path, data = self._directory / INDEX_FILE, self._index_data(scenes)
+        if read_bytes(path) != data:
+            write_file(path, data)
+
+    def _index_data(self, scenes: Sequence[Scene]) -> bytes:
         by_name = {scene.name: scene for scene in scenes}
         entries = [
             scene_entry(by_name[name], self._zone) if name in by_name else self._foreign_entry(name)
-            for name in self._names_on_disk()
+            for name in self._names_on_disk(make=False)
         ]
-        path = self._directory / ".metadata" / "scene_index.json"
-        data = _encode(pretty_json(entries))
-        if read_bytes(path) != data:
-            write_file(path, data)
+        return _encode(pretty_json(entries))
 
     # ---- edits
 
@@ -159,8 +183,12 @@ class DocumentFiles:
             return None
         return Edit(self._scope, "persona", "persona", read_persona(text).sections, "", removed=text == DELETED)
 
-    def _names_on_disk(self) -> list[str]:
-        directory = make_dir(self._directory / SCENE_DIR)
+    def _names_on_disk(self, *, make: bool = True) -> list[str]:
+        directory = self._directory / SCENE_DIR
+        if make:
+            make_dir(directory)
+        elif not directory.is_dir():
+            return []
         with disk_errors(directory):
             names = [path.stem for path in directory.iterdir() if path.suffix == ".md" and path.is_file()]
         return sorted(filter(_is_scene_name, names))

@@ -27,45 +27,50 @@ RECENT_DAYS = 3
 Row = TypeVar("Row")
 
 _DAY_MS = 86_400_000
-_OVERLAP_MS = 600_000
-"""A clock that is set back by less than this does not hide new rows."""
 
 _DAY_FILE = re.compile(r"\d{4}-\d\d-\d\d\.jsonl", re.ASCII)
 
 
 class MessageLines:
-    """Appends new messages to their day. Checks recent days once, and every day when rows seem to be missing."""
+    """Appends new messages to their day; what is new stands behind the last one by its `seq`, because a clock may have
+    been set back. Checks recent days once, and every day when rows were taken away."""
 
     def __init__(self, store: Store, scope: str, directory: Path, zone: tzinfo) -> None:
         self._store, self._scope, self._zone = store, scope, zone
         self._directory = directory / "conversations"
         self._sizes: dict[str, int] = {}
-        self._last_seq = 0
-        self._watermark = 0
+        self._last_seq: int | None = None
+        self._mark = 0  # of the messages up to there
 
-    def update(self, changes: int | None) -> None:
-        """`changes` says how many transactions brought rows since the last call; None: this is the first call."""
-        if changes is None:
+    def update(self) -> None:
+        if self._last_seq is None:
             self._start()
             return
-        fresh = self._read_since(self._watermark - _OVERLAP_MS)
-        if len({(message.turn_id, message.recorded_at) for message in fresh}) < changes:
-            self.rebuild(force=False)  # the clock was set back, or rows were taken away
+        seen, self._last_seq = self._last_seq, None  # should a write fail, the next call checks what is there
+        mark, fresh = self._store.messages_after(self._scope, seen)
+        if len({(message.turn_id, message.recorded_at) for message in fresh}) < mark - self._mark:
+            self.rebuild(force=False)  # there were more changes than turns: rows were taken away
             return
+        newest = fresh[-1].seq if fresh else seen
         for day, rows in _by_day(fresh, self._recorded_day).items():
-            self._append(day, _encode(map(message_row, rows)))
-        self._remember(fresh)
+            self._append(day, _encode(map(message_row, rows)), newest)
+        self._last_seq, self._mark = newest, mark
 
     def rebuild(self, *, force: bool) -> int:
         """Makes every day's file equal to the store. `force` writes also those that are. Returns how many there are."""
-        rows = self._store.messages_between(self._scope, 0, LATEST_MS)
-        return self._sync(rows, force=force, whole=True)
+        return self._sync_since(0, force=force)
 
     def _start(self) -> None:
         newest = self._store.list_rows(Layer.L0, Page(limit=1), scope=self._scope).rows
         since = max((row.recorded_at for row in newest if isinstance(row, Message)), default=0)
         since = day_start(since - RECENT_DAYS * _DAY_MS, self._zone) if _has_days(self._directory) else 0
-        self._sync(self._store.messages_between(self._scope, max(0, since), LATEST_MS), force=False, whole=since <= 0)
+        self._sync_since(since, force=False)
+
+    def _sync_since(self, since: int, *, force: bool) -> int:
+        mark, rows = self._store.messages_after(self._scope, 0, max(0, since))
+        days = self._sync(rows, force=force, whole=since <= 0)
+        self._last_seq, self._mark = (rows[-1].seq if rows else 0), mark
+        return days
 
     def _sync(self, rows: Sequence[Message], *, force: bool, whole: bool) -> int:
         days = _by_day(rows, self._recorded_day)
@@ -75,19 +80,9 @@ class MessageLines:
             self._sizes[day] = len(data)
         if whole:
             _drop_days(self._directory, days)
-        self._remember(rows)
         return len(days)
 
-    def _read_since(self, since: int) -> list[Message]:
-        rows = self._store.messages_between(self._scope, max(0, since), LATEST_MS)
-        return [message for message in rows if message.seq > self._last_seq]
-
-    def _remember(self, rows: Iterable[Message]) -> None:
-        for message in rows:
-            self._last_seq = max(self._last_seq, message.seq)
-            self._watermark = max(self._watermark, message.recorded_at)
-
-    def _append(self, day: str, data: bytes) -> None:
+    def _append(self, day: str, data: bytes, newest: int) -> None:
         """One write when the file is as we left it; otherwise the day is made anew from the store."""
         path = self._path(day)
         size = path.stat().st_size if path.exists() else 0
@@ -95,12 +90,13 @@ class MessageLines:
             append_file(path, data)
             self._sizes[day] = size + len(data)
         else:
-            self._sync_day(day)
+            self._sync_day(day, newest)
 
-    def _sync_day(self, day: str) -> None:
+    def _sync_day(self, day: str, newest: int) -> None:
+        """What came after `newest` meanwhile belongs to the next round."""
         start = parse_instant(day, self._zone)
         rows = self._store.messages_between(self._scope, start, next_day_start(start, self._zone))
-        self._sync(rows, force=False, whole=False)
+        self._sync([row for row in rows if row.seq <= newest], force=False, whole=False)
 
     def _recorded_day(self, message: Message) -> str:
         return date_local(message.recorded_at, self._zone)
@@ -137,6 +133,23 @@ class AtomLines:
 
     def _recorded_day(self, atom: Atom) -> str:
         return date_local(atom.recorded_from, self._zone)
+
+
+def day_files(store: Store, scope: str, zone: tzinfo) -> dict[str, bytes]:
+    """What the files of lines shall hold, by their path in the scope's directory."""
+    _, messages = store.messages_after(scope, 0)
+    spoken = _by_day(messages, lambda row: date_local(row.recorded_at, zone))
+    atoms = store.atoms_between(scope, 0, LATEST_MS)
+    learnt = _by_day(atoms, lambda row: date_local(row.recorded_from, zone))
+    files = {f"conversations/{day}.jsonl": _encode(map(message_row, rows)) for day, rows in spoken.items()}
+    return files | {f"records/{day}.jsonl": _encode(map(atom_row, rows)) for day, rows in learnt.items()}
+
+
+def day_names(directory: Path) -> list[str]:
+    """The files of lines that are there, by their path in the scope's directory."""
+    folders = [directory / name for name in ("conversations", "records")]
+    found = [path for folder in folders if folder.is_dir() for path in folder.iterdir()]
+    return sorted(f"{path.parent.name}/{path.name}" for path in found if _DAY_FILE.fullmatch(path.name))
 
 
 def _by_day(rows: Iterable[Row], day_of: Callable[[Row], str]) -> dict[str, list[Row]]:

@@ -86,6 +86,21 @@ class OwnedFiles:
         edit, at_revision = self._handed_out.get(file, ("", 0))
         return (digest == edit and revision > at_revision) or says_the_same(present.decode("utf-8-sig", "replace"))
 
+    def difference(self, file: str, data: bytes | None, says_the_same: SaysTheSame) -> str:
+        """What is wrong with a file that shall hold `data` (None: shall not be there); "" when nothing is."""
+        present = self.read(file)
+        if present is None:
+            return "" if data is None else "missing"
+        if present == data:
+            return ""
+        record = self._record(file)
+        if not present.strip() or (record is not None and content_hash(present) in record.hashes):
+            return "stale"
+        text = _readable(file, present)
+        if text is None:
+            return "unreadable"
+        return "" if says_the_same(text) else "edited"
+
     def write(self, file: str, data: bytes) -> None:
         """Announces the new content first: a process that dies half-way leaves a file that is known to be ours."""
         digest = content_hash(data)

@@ -7,6 +7,7 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import tzinfo
 from pathlib import Path
 
@@ -14,14 +15,25 @@ from memory_tencentdb_worker.store.base import Store
 from memory_tencentdb_worker.store.projection_documents import DocumentFiles, Edit
 from memory_tencentdb_worker.store.projection_files import drop_litter, make_dir, read_bytes, write_file
 from memory_tencentdb_worker.store.projection_formats import manifest_text
-from memory_tencentdb_worker.store.projection_lines import AtomLines, MessageLines
+from memory_tencentdb_worker.store.projection_lines import AtomLines, MessageLines, day_files, day_names
 
-__all__ = ["Edit", "Projector", "scope_dir"]
+__all__ = ["Difference", "Edit", "Projector", "scope_dir"]
 
 Mark = tuple[int, int, int, int]
 
+COMPARED_TIMES = 3
+"""So often a comparison begins anew because a turn came in between."""
+
 CHECKED_SCOPES = 50
 """So many users' files are looked at for edits in one round, in turn: a thousand of them cost half a second."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """`kind`: missing, stale, foreign (of a day without rows), edited (by a person), unreadable."""
+
+    path: Path
+    kind: str
 
 
 def scope_dir(data_dir: Path, scope: str) -> Path:
@@ -65,6 +77,17 @@ class Projector:
         with self._lock:
             self._store.check_place()
             return sum(self._files(scope).rebuild() for scope in self._store.scopes())
+
+    def differences(self) -> list[Difference]:
+        """Files that are not as the store says. Writes what became stale since the last `refresh` of this projector,
+        and nothing before the first."""
+        with self._lock:
+            self._store.check_place()
+            return [
+                Difference(scope_dir(self._data_dir, scope) / file, kind)
+                for scope in self._store.scopes()
+                for file, kind in self._files(scope).differences()
+            ]
 
     def read_edits(self) -> list[Edit]:
         """What persons changed in scene and persona files. To be given to `Store.edit_documents`; then `refresh`.
@@ -115,7 +138,8 @@ class _ScopeFiles:
         clock: Callable[[], int],
         documents: DocumentFiles,
     ) -> None:
-        self._store, self._scope, self._directory, self._clock = store, scope, directory, clock
+        self._store, self._scope, self._zone = store, scope, zone
+        self._directory, self._clock = directory, clock
         self._messages = MessageLines(store, scope, directory, zone)
         self._atoms = AtomLines(store, scope, directory, zone)
         self.documents = documents
@@ -133,8 +157,7 @@ class _ScopeFiles:
         if self._messages_mark is None:
             self._prepare()
         if messages != self._messages_mark:
-            known = self._messages_mark
-            self._messages.update(None if known is None else messages - known)
+            self._messages.update()
             self._messages_mark = messages
         if atoms != self._atoms_mark:
             self._atoms.update()
@@ -150,6 +173,24 @@ class _ScopeFiles:
         count = days + self.documents.update(restore_missing=True)
         self._messages_mark, self._atoms_mark, self._documents_mark = messages, atoms, (scenes, persona)
         return count + 1
+
+    def differences(self) -> list[tuple[str, str]]:
+        for _ in range(COMPARED_TIMES):
+            if self._messages_mark is not None:
+                self.refresh()
+            mark = self._store.change_mark(self._scope)
+            found = [*self._line_differences(), *self.documents.differences()]
+            if self._store.change_mark(self._scope) == mark:
+                return found
+        return []  # it is being written to faster than it can be compared: nothing can be said
+
+    def _line_differences(self) -> list[tuple[str, str]]:
+        shall = day_files(self._store, self._scope, self._zone)
+        present = {file: read_bytes(self._directory / file) for file in shall}
+        wrong = [
+            (file, "missing" if present[file] is None else "stale") for file in shall if present[file] != shall[file]
+        ]
+        return wrong + [(file, "foreign") for file in day_names(self._directory) if file not in shall]
 
     def _prepare(self) -> None:
         """The directories, free of what a killed process had begun, and the manifest, of which only the absence
