@@ -17,6 +17,7 @@ from memory_tencentdb.paths import private_dir
 from memory_tencentdb_worker.errors import SchemaTooNew, StoreCorrupt, StoreError, StoreFull
 from memory_tencentdb_worker.store.backups import back_up, problem_of, settle_new, settle_restored
 from memory_tencentdb_worker.store.connection import BUSY_TIMEOUT_MS, Connection, Database, first_value, narrow_files
+from memory_tencentdb_worker.store.message_keys import offer_functions
 from memory_tencentdb_worker.store.mounts import Mount, known_mounts, mount_of
 from memory_tencentdb_worker.store.schema import APPLICATION_ID, MIGRATIONS
 from memory_tencentdb_worker.store.sqlite_errors import translated_errors
@@ -121,6 +122,7 @@ def migrate(database: Database, steps: tuple[tuple[int, str], ...], now: int) ->
         back_up(database, now, version=version)
     for number, sql in missing:
         with database.write() as connection:
+            offer_functions(connection)
             if int(first_value(connection, "pragma user_version")) < number:  # another process may have been faster
                 connection.execute(sql)
                 connection.execute(f"pragma user_version = {number}")

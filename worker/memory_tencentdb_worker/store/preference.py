@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from memory_tencentdb_worker.models import Preference
+from memory_tencentdb_worker.store.connection import Row
+from memory_tencentdb_worker.store.message_map import TYPICAL_TERMS
 
 SPEAKER_FACTOR = 1.5
 """For the one speaker that the question names, or whose part in the talk it asks for ("what did you recommend?"). From
@@ -26,45 +32,47 @@ LENGTH_CEILING = 1.3
 """One that says more than "ok" tells more; from the typical length on it makes no difference."""
 
 
-class Candidate(NamedTuple):
-    """What an appraisal has to know of a message."""
+@dataclass(frozen=True)
+class Candidates:
+    """What has to be known of messages to choose between them."""
 
-    place: int
-    length: float  # relative to a typical message
-    seq: int
-    role: str
-    sent_at: int
-    speaker: str  # "" when the text names none
-    asks: bool  # it holds a question
+    seqs: NDArray[np.int64]
+    roles: Sequence[str]
+    sent_at: NDArray[np.int64]
+    terms: NDArray[np.int64]
+    speakers: Sequence[str]  # "" when the text names none
+    asks: NDArray[np.bool_]  # it holds a question
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> Self:
+        """Rows of seq, role, sent_at, terms, speaker, asks."""
+        seqs, roles, sent_at, terms, speakers, asks = zip(*rows, strict=True) if rows else ((),) * 6
+        numbers = (np.array(column, dtype=np.int64) for column in (seqs, sent_at, terms))
+        one, two, three = numbers
+        return cls(one, roles, two, three, speakers, np.array(asks, dtype=np.bool_))
 
 
-class Appraisal:
-    """Made once for an answer, over all its candidates: who speaks and what is newest depends on the others."""
+def factors(terms: Sequence[str], prefer: Preference, candidates: Candidates) -> NDArray[np.float64]:
+    """What the scores by words are multiplied with, always positive. Depends on all candidates of an answer: who speaks
+    and what is newest."""
+    lengths = np.minimum(candidates.terms / TYPICAL_TERMS + 0.2, LENGTH_CEILING)
+    factor: NDArray[np.float64] = lengths**LENGTH_POWER
+    factor[candidates.asks] *= QUESTION_FACTOR
+    factor[_asked_for(terms, prefer, candidates)] *= SPEAKER_FACTOR
+    in_time = np.zeros(len(factor), dtype=np.bool_)
+    for first, last in prefer.spans:
+        in_time |= (candidates.sent_at >= first) & (candidates.sent_at <= last)
+    factor[in_time] *= TIME_FACTOR
+    if prefer.latest:
+        age = np.argsort(np.argsort(-candidates.seqs)) / len(factor)
+        factor *= 1 + LATEST_GAIN * (1 - age)
+    return factor
 
-    def __init__(self, terms: Sequence[str], prefer: Preference, candidates: Sequence[Candidate]) -> None:
-        self._prefer = prefer
-        named = [
-            name for name in {one.speaker for one in candidates} if name and any(part in terms for part in name.split())
-        ]
-        self._speaker = named[0] if len(named) == 1 else ""
-        newest_first = sorted((one.seq for one in candidates), reverse=True)
-        self._age = {seq: place / len(newest_first) for place, seq in enumerate(newest_first)}
 
-    def factor(self, one: Candidate) -> float:
-        """What the score by words is multiplied with. Always positive."""
-        prefer = self._prefer
-        factor: float = min(one.length + 0.2, LENGTH_CEILING) ** LENGTH_POWER
-        if one.asks:
-            factor *= QUESTION_FACTOR
-        if self._is_asked_for(one):
-            factor *= SPEAKER_FACTOR
-        if any(first <= one.sent_at <= last for first, last in prefer.spans):
-            factor *= TIME_FACTOR
-        if prefer.latest:
-            factor *= 1 + LATEST_GAIN * (1 - self._age[one.seq])
-        return factor
-
-    def _is_asked_for(self, one: Candidate) -> bool:
-        if self._speaker:
-            return one.speaker == self._speaker
-        return self._prefer.role is not None and one.role == self._prefer.role
+def _asked_for(terms: Sequence[str], prefer: Preference, candidates: Candidates) -> NDArray[np.bool_]:
+    named = [name for name in set(candidates.speakers) if name and any(part in terms for part in name.split())]
+    if len(named) == 1:
+        return np.array([speaker == named[0] for speaker in candidates.speakers], dtype=np.bool_)
+    if prefer.role is None:
+        return np.zeros(len(candidates.roles), dtype=np.bool_)
+    return np.array([role == prefer.role for role in candidates.roles], dtype=np.bool_)

@@ -7,24 +7,44 @@ from typing import Any
 
 import apsw
 
+from memory_tencentdb_worker.errors import StoreError
 from memory_tencentdb_worker.models import AtomHit, Filter, MessageHit
-from memory_tencentdb_worker.store.connection import select
-from memory_tencentdb_worker.store.rows import ATOM_COLUMNS, atoms_of
-from memory_tencentdb_worker.store.search_terms import affordable_terms
-from memory_tencentdb_worker.store.search_windows import PLACE_BITS, ranked_messages
+from memory_tencentdb_worker.store.connection import first_value, select
+from memory_tencentdb_worker.store.message_keys import PLACE_BITS
+from memory_tencentdb_worker.store.rows import ATOM_COLUMNS, KNOWN_THEN, atoms_of
+from memory_tencentdb_worker.store.search_memory import SearchMemory
+from memory_tencentdb_worker.store.search_terms import SearchTerm, known_terms
 from memory_tencentdb_worker.text.segment import fold
 from memory_tencentdb_worker.text.speakers import speaker_of
 
 HIT_LIMIT = 1_000
 SPEAKER_THREADS = 300
 
+ROW_BUDGET = 4_000
+"""Atoms that the terms of one query may match in all, the rarest terms first: each costs one to two microseconds."""
 
-def search_messages(connection: apsw.Connection, terms: Sequence[str], filter: Filter, limit: int) -> list[MessageHit]:
-    return ranked_messages(connection, terms, filter, min(limit, HIT_LIMIT))
+KEPT_TERMS = 3
+"""However frequent they are."""
+
+COMMON_SHARE = 0.3
+COMMON_FROM_ROWS = 200
+"""A word in so many of the atoms is left out while a rarer one is asked for too: it costs most and decides nothing."""
 
 
-def search_atoms(connection: apsw.Connection, terms: Sequence[str], filter: Filter, limit: int) -> list[AtomHit]:
-    known = affordable_terms(connection, ("atoms",), terms) if limit > 0 else []
+def search_messages(
+    connection: apsw.Connection, memory: SearchMemory, terms: Sequence[str], filter: Filter, limit: int
+) -> list[MessageHit]:
+    try:
+        from memory_tencentdb_worker.store.search_windows import ranked_messages  # numpy: 0.1 s, at the first question
+    except ImportError as error:
+        raise StoreError(f"messages cannot be searched: {error}", code="search_unavailable") from error
+    return ranked_messages(connection, memory, terms, filter, min(limit, HIT_LIMIT))
+
+
+def search_atoms(
+    connection: apsw.Connection, memory: SearchMemory, terms: Sequence[str], filter: Filter, limit: int
+) -> list[AtomHit]:
+    known = _affordable_terms(connection, memory, terms) if limit > 0 else []
     if not known:
         return []
     condition, values = atom_filter(filter)
@@ -34,7 +54,22 @@ def search_atoms(connection: apsw.Connection, terms: Sequence[str], filter: Filt
         f" where atoms_fts match :expression and {condition} order by score desc, a.seq desc limit :limit",
         {**values, "expression": " OR ".join(term.match for term in known), "limit": min(limit, HIT_LIMIT)},
     )
-    return [AtomHit(atom, float(row[-1])) for atom, row in zip(atoms_of(connection, rows), rows, strict=True)]
+    atoms = atoms_of(connection, rows, filter.as_of)
+    return [AtomHit(atom, float(row[-1])) for atom, row in zip(atoms, rows, strict=True)]
+
+
+def _affordable_terms(connection: apsw.Connection, memory: SearchMemory, terms: Sequence[str]) -> list[SearchTerm]:
+    held = [term for term in known_terms(connection, memory.counts, terms) if term.atom_rows]
+    total = int(first_value(connection, "select max(seq) from atoms") or 0)
+    most = max(COMMON_FROM_ROWS, COMMON_SHARE * total)
+    chosen: list[SearchTerm] = []
+    spent = 0
+    for term in sorted(held, key=lambda term: term.atom_rows):
+        spent += term.atom_rows
+        if (spent > ROW_BUDGET and len(chosen) >= KEPT_TERMS) or (chosen and term.atom_rows > most):
+            break
+        chosen.append(term)
+    return chosen
 
 
 def speakers(connection: apsw.Connection, filter: Filter) -> frozenset[str]:
@@ -65,12 +100,16 @@ def message_filter(filter: Filter) -> tuple[str, dict[str, Any]]:
         conditions.append("m.seq < :before_seq")
     if filter.after_seq is not None:
         conditions.append("m.seq > :after_seq")
+    if filter.as_of is not None:
+        conditions.append("m.sent_at <= :as_of")
     return " and ".join(conditions), _values(filter)
 
 
 def atom_filter(filter: Filter) -> tuple[str, dict[str, Any]]:
     conditions = ["a.scope = :scope"]
-    if not filter.superseded:
+    if filter.as_of is not None:
+        conditions.append(KNOWN_THEN)
+    elif not filter.superseded:
         conditions.append("a.superseded_at is null")
     if filter.session_key is not None:
         conditions.append("a.session_key = :session_key")
@@ -90,4 +129,5 @@ def _values(filter: Filter) -> dict[str, Any]:
         "scene_name": None if filter.scene is None else filter.scene.removesuffix(".md"),
         "before_seq": filter.before_seq,
         "after_seq": filter.after_seq,
+        "as_of": filter.as_of,
     }

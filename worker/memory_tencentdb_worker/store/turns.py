@@ -8,12 +8,16 @@ from collections.abc import Sequence
 import apsw
 
 from memory_tencentdb_worker.models import L1Batch, Message, NewMessage, NewTurn, TurnReceipt
+from memory_tencentdb_worker.store import quarantine, rule_reads
 from memory_tencentdb_worker.store.connection import first_row, first_value, select
+from memory_tencentdb_worker.store.message_keys import write_key
 from memory_tencentdb_worker.store.parking import reopened_batch
 from memory_tencentdb_worker.store.rows import MESSAGE_COLUMNS, message_of
 from memory_tencentdb_worker.store.sessions import count_change, touch_session
 from memory_tencentdb_worker.store.vectors import enqueue
 from memory_tencentdb_worker.text.ids import message_id, text_hash
+
+_NEWEST = (1 << 63) - 1
 
 
 def write_turn(
@@ -47,6 +51,9 @@ def write_turn(
         seq = _write_message(connection, turn, message, (ids[-1], position, session_id), now)
         connection.execute("insert into messages_fts(rowid, text) values (?, ?)", (seq, terms[index]))
         _take_place(connection, seq, (turn.scope, turn.session_key, session_id), terms[index])
+        write_key(connection, seq, message, terms[index])
+        if message.suspicions:
+            quarantine.hold(connection, seq, turn.scope, message.suspicions, now)
         enqueue(connection, space, "L0", seq)
         position += 1
     connection.execute("update turns set last_seq = ? where scope = ? and session_key = ? and turn_id = ?", (seq, *key))
@@ -56,9 +63,17 @@ def write_turn(
 
 
 def read_batch(
-    connection: apsw.Connection, scope: str, session_key: str, *, max_messages: int, max_chars: int, background: int
+    connection: apsw.Connection,
+    scope: str,
+    session_key: str,
+    *,
+    max_messages: int,
+    max_chars: int,
+    background: int,
+    reread: bool,
 ) -> L1Batch | None:
-    """A re-opened parked batch, else the oldest unread turns, else None."""
+    """A re-opened parked batch, else the oldest unread turns, else, with `reread`, the oldest that only rules have
+    read, else None."""
     row = first_row(
         connection,
         "select l1_cursor, last_scene_name, session_id from sessions where scope = ? and session_key = ?",
@@ -71,7 +86,10 @@ def read_batch(
     if parked:
         messages = _between(connection, scope, session_key, parked.from_seq, parked.to_seq)
     else:
-        messages = _oldest_turns(connection, scope, session_key, cursor, max_messages, max_chars)
+        messages = _oldest_turns(connection, scope, session_key, (cursor + 1, _NEWEST), max_messages, max_chars)
+    again = rule_reads.first_run(connection, scope, session_key) if reread and not messages else None
+    if again:
+        messages = _oldest_turns(connection, scope, session_key, again, max_messages, max_chars)
     if not messages:
         return None
     return L1Batch(
@@ -80,14 +98,15 @@ def read_batch(
         session_id=messages[-1].session_id or session_id,
         background=tuple(_before(connection, scope, session_key, messages[0].seq, background)),
         messages=tuple(messages),
-        previous_scene=previous_scene,
+        previous_scene="" if again else previous_scene,
         parked_id=parked.id if parked else None,
+        reread=again is not None,
     )
 
 
 def newest_messages(connection: apsw.Connection, scope: str, session_key: str, limit: int) -> list[Message]:
     """The newest of a session, oldest first."""
-    return _before(connection, scope, session_key, (1 << 63) - 1, limit)
+    return _before(connection, scope, session_key, _NEWEST, limit)
 
 
 def messages_of_turn(connection: apsw.Connection, scope: str, turn_id: str) -> list[Message]:
@@ -128,7 +147,8 @@ def last_recorded_at(connection: apsw.Connection) -> int:
 
 
 def move_cursor(connection: apsw.Connection, batch: L1Batch, scene_name: str, *, runs: int) -> None:
-    """Everything up to the batch's end is read. A re-opened batch lies behind the cursor, which never goes back."""
+    """Everything up to the batch's end is read. A batch that is read a second time lies behind the cursor, which never
+    goes back."""
     connection.execute(
         "update sessions set l1_cursor = max(l1_cursor, ?), l1_runs = l1_runs + ?,"
         " last_scene_name = case when ? = '' then last_scene_name else ? end where scope = ? and session_key = ?",
@@ -200,7 +220,12 @@ def _take_place(connection: apsw.Connection, seq: int, thread: tuple[str, str, s
 
 
 def _oldest_turns(
-    connection: apsw.Connection, scope: str, session_key: str, cursor: int, max_messages: int, max_chars: int
+    connection: apsw.Connection,
+    scope: str,
+    session_key: str,
+    bounds: tuple[int, int],
+    max_messages: int,
+    max_chars: int,
 ) -> list[Message]:
     """Turns in the order in which they came, until a further one would break a limit. A message that joined an
     older turn later counts as a turn of its own here, since the cursor only moves forward."""
@@ -208,9 +233,9 @@ def _oldest_turns(
     turn: list[Message] = []
     chars = 0
     for row in connection.execute(
-        f"select {MESSAGE_COLUMNS} from messages m where m.scope = ? and m.session_key = ? and m.seq > ?"
-        " order by m.seq",
-        (scope, session_key, cursor),
+        f"select {MESSAGE_COLUMNS} from messages m where m.scope = ? and m.session_key = ?"
+        " and m.seq between ? and ? order by m.seq",
+        (scope, session_key, *bounds),
     ):
         message = message_of(row)
         if turn and turn[-1].turn_id != message.turn_id:
