@@ -9,7 +9,9 @@ import statistics
 import subprocess
 from collections.abc import Sequence
 from importlib import metadata
-from typing import Any
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
 
 
 def machine() -> dict[str, Any]:
@@ -38,3 +40,23 @@ def publish(name: str, rows: Sequence[tuple[str, object]], figures: dict[str, An
     for label, value in rows:
         print(f"  {label.ljust(width)}  {value}")
     print("BENCH " + json.dumps({"bench": name, "machine": machine(), **figures}))
+
+
+class Artefacts:
+    """One JSON line for each single answer, so that a figure can be looked into; nothing without a file."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._file: IO[str] | None = path.open("x", encoding="utf-8") if path else None
+
+    def add(self, **row: Any) -> None:
+        if self._file is not None:
+            self._file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.close()

@@ -1,7 +1,8 @@
 """What is found: share of the labelled messages among the first 5, 10 and 20, on public conversations.
 
 Turns go in by /capture and questions by /search/conversations of a real worker. LoCoMo's adversarial questions ask for
-what the other speaker said; as usual they are no part of "main". `--held-out` runs the same on a second folder.
+what the other speaker said; as usual they are no part of "main". `--held-out` runs the same on a second folder, `--out`
+writes what each question found.
 """
 
 from __future__ import annotations
@@ -14,20 +15,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.report import publish
+from bench.report import Artefacts, publish
 from bench.retrieval_data import Case, data_sets
 from bench.retrieval_systems import PlainFts, StoreWithFacts, System, Worker
 
 DEPTH = 20
+DEPTHS = (3, 5, 10, 20)
 
 
 def score(ranked: Sequence[str], evidence: frozenset[str]) -> dict[str, float]:
     places = [place for place, one in enumerate(ranked[:DEPTH], 1) if one in evidence]
-    shares = {f"R@{depth}": sum(place <= depth for place in places) / len(evidence) for depth in (5, 10, 20)}
+    shares = {f"R@{depth}": sum(place <= depth for place in places) / len(evidence) for depth in DEPTHS}
     return {**shares, "MRR": 1 / places[0] if places else 0.0}
 
 
-def measure(system: System, cases: Sequence[Case]) -> dict[str, Any]:
+def measure(system: System, cases: Sequence[Case], artefacts: Artefacts, name: str) -> dict[str, Any]:
+    """Means by kind of question; each answer goes to the artefacts, under the name of the set."""
     scores: dict[str, list[dict[str, float]]] = defaultdict(list)
     for case in cases:
         system.add(case)
@@ -35,7 +38,12 @@ def measure(system: System, cases: Sequence[Case]) -> dict[str, Any]:
     asked = 0
     for case in cases:
         for question in case.questions:
-            found = score(system.search(case, question.text, DEPTH), question.evidence)
+            ranked = system.search(case, question.text, DEPTH)
+            found = score(ranked, question.evidence)
+            artefacts.add(
+                set=name, system=system.name, case=case.name, kind=question.category, question=question.text,
+                evidence=sorted(question.evidence), ranked=ranked, **found,
+            )  # fmt: skip
             asked += 1
             scores[question.category].append(found)
             if question.category != "adversarial":
@@ -64,7 +72,9 @@ def systems(name: str, cases: Sequence[Case], embedding: str) -> Iterator[list[S
                 Worker(Path(folder) / "hybrid", one_store=one_store, name=f"worker, {embedding}", embedding=embedding)
             )
         if any(case.facts for case in cases) and not one_store:
-            chosen.append(StoreWithFacts(Path(folder)))
+            chosen.append(StoreWithFacts(Path(folder) / "facts"))
+            if embedding != "none":
+                chosen.append(StoreWithFacts(Path(folder) / "facts-hybrid", embedding=embedding))
         yield chosen
 
 
@@ -88,19 +98,21 @@ def main() -> None:
     parser.add_argument(
         "--embedding", choices=("none", "local"), default="none", help="local: also with the offline model"
     )
+    parser.add_argument("--out", type=Path, help="a new file for one JSON line a question and system")
     options = parser.parse_args()
     rows: list[tuple[str, object]] = []
     figures: dict[str, Any] = {}
-    for part, folder in (("development", options.data), ("held out", options.held_out)):
-        for name, cases in data_sets(folder) if folder else ():
-            if options.only and options.only not in name:
-                continue
-            with systems(name, cases, options.embedding) as chosen:
-                for system in chosen:
-                    with system:
-                        found = measure(system, cases)
-                    figures.setdefault(part, {}).setdefault(name, {})[system.name] = found
-                    rows.append((f"{part} {name}: {system.name}", row(found)))
+    with Artefacts(options.out) as artefacts:
+        for part, folder in (("development", options.data), ("held out", options.held_out)):
+            for name, cases in data_sets(folder) if folder else ():
+                if options.only and options.only not in name:
+                    continue
+                with systems(name, cases, options.embedding) as chosen:
+                    for system in chosen:
+                        with system:
+                            found = measure(system, cases, artefacts, f"{part} {name}")
+                        figures.setdefault(part, {}).setdefault(name, {})[system.name] = found
+                        rows.append((f"{part} {name}: {system.name}", row(found)))
     publish("retrieval", rows or [("nothing", "the folder holds none of the known sets")], figures)
 
 

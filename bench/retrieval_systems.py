@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Sequence
@@ -16,11 +17,12 @@ import rjieba
 
 from bench.latency import SocketConnection
 from bench.retrieval_data import Case, Said
+from memory_tencentdb_worker.config.model import Config
+from memory_tencentdb_worker.embedding.build import build_embedder
 from memory_tencentdb_worker.models import (
     AtomChanges,
     AtomType,
     Due,
-    Filter,
     NewAtom,
     NewMessage,
     NewTurn,
@@ -29,8 +31,8 @@ from memory_tencentdb_worker.models import (
     SessionState,
     Source,
 )
+from memory_tencentdb_worker.recall.answer import Recaller
 from memory_tencentdb_worker.store.sqlite import open_store
-from memory_tencentdb_worker.text.cues import read_preference
 from memory_tencentdb_worker.text.ids import atom_id
 from memory_tencentdb_worker.text.stopwords import STOP_WORDS
 from processes import WorkerProcess
@@ -39,6 +41,7 @@ QUIET = {
     "memory": {"pipeline": {"everyNConversations": 1_000_000, "enableWarmup": False, "l1IdleTimeoutSeconds": 86_400}}
 }
 NOW = 1_800_000_000_000
+EMBEDDED_AT_ONCE = 32
 
 
 class System(Protocol):
@@ -114,9 +117,7 @@ class Worker:
 
     def cpu_ms(self) -> float:
         """The embedder's process included."""
-        worker = psutil.Process(self._process.pid)
-        spent = [process.cpu_times() for process in (worker, *worker.children())]
-        return sum(one.user + one.system for one in spent) * 1000
+        return _cpu_ms(self._process.pid)
 
     def _embedded(self) -> bool:
         embedding = self._connection.ask("GET", "/v1/status", None)["embedding"]
@@ -129,11 +130,16 @@ class Worker:
 class StoreWithFacts:
     """The store in this process, with the data set's facts as atoms: what extraction adds to the messages' keys."""
 
-    name = "store, facts as atoms"
-
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, embedding: str = "none") -> None:
+        self.name = "store, facts as atoms" + ("" if embedding == "none" else f", {embedding}")
         self._store = open_store(folder / "data", NOW)
         self._ids: dict[str, str] = {}
+        config = Config.model_validate({"memory": {"embedding": {"provider": embedding}}})
+        self._embedder = build_embedder(config.memory.embedding)
+        if self._embedder is not None:
+            self._store.use_space(self._embedder.space)
+        self._recaller = Recaller(self._store, config, UTC)
+        self._recaller.use_embedder(self._embedder)
 
     def __enter__(self) -> Self:
         return self
@@ -141,6 +147,9 @@ class StoreWithFacts:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._recaller.close()
+        if self._embedder is not None:
+            self._embedder.close()
         self._store.close()
 
     def add(self, case: Case) -> None:
@@ -157,14 +166,16 @@ class StoreWithFacts:
             identity = atom_id("", AtomType.EPISODIC, fact.text, [source.message_id for source in sources])
             atom = NewAtom(identity, AtomType.EPISODIC, fact.text, 50, "", Origin.USER, sources, case.name, "")
             self._store.add_atoms("", AtomChanges(add=(atom,)), _nothing_due, NOW)
+        while self._embedder is not None and (texts := self._store.texts_to_embed(EMBEDDED_AT_ONCE)):
+            vectors = self._embedder.embed([one.text for one in texts], kind="passage", timeout_seconds=60)
+            self._store.put_vectors(list(zip(texts, vectors, strict=True)), "refused", NOW)
 
     def search(self, case: Case, query: str, limit: int) -> list[str]:
-        prefer = read_preference(query, NOW, UTC)
-        hits = self._store.search_messages(query, Filter("", session_key=case.name, prefer=prefer), limit)
-        return [self._ids[hit.message.id] for hit in hits]
+        answer = self._recaller.search_conversations(query, "", limit=limit, now=NOW, session_key=case.name)
+        return [self._ids[item.id] for item in answer.items]
 
     def cpu_ms(self) -> float:
-        return time.process_time() * 1000
+        return _cpu_ms(os.getpid())
 
 
 class PlainFts:
@@ -201,6 +212,13 @@ class PlainFts:
 
     def cpu_ms(self) -> float:
         return time.process_time() * 1000
+
+
+def _cpu_ms(pid: int) -> float:
+    """Of a process and its children."""
+    process = psutil.Process(pid)
+    spent = [one.cpu_times() for one in (process, *process.children())]
+    return sum(one.user + one.system for one in spent) * 1000
 
 
 def _turns(case: Case) -> list[Sequence[Said]]:

@@ -23,6 +23,7 @@ NOW = 1_800_000_000_000
 TURN_MESSAGES = 100  # the tables of words are not measured here
 SEARCHES = 60
 NEIGHBOURS = 10
+COMPARED = 200
 
 Vectors = NDArray[np.float32]
 
@@ -45,7 +46,9 @@ def fill(store: SqliteStore, vectors: Vectors, dimensions: int) -> None:
             NewMessage(Role.USER, f"m{number}", NOW, Origin.USER)
             for number in range(turn, min(turn + TURN_MESSAGES, len(vectors)))
         )
-        store.add_turn(NewTurn("", f"t{turn}", f"s{turn % 500}", "", messages, NOW, "bench"), _nothing_due, NOW)
+        store.add_turn(
+            NewTurn("", f"t{turn}", f"s{turn // TURN_MESSAGES % 500}", "", messages, NOW, "bench"), _nothing_due, NOW
+        )
     store.use_space(EmbeddingSpace("bench", "made-up", dimensions))
     while texts := store.texts_to_embed(2_000):
         store.put_vectors([(text, vectors[int(text.text[1:])].tolist()) for text in texts], "", NOW)
@@ -65,8 +68,9 @@ def found_share(store: SqliteStore, vectors: Vectors, dimensions: int) -> float:
     found = 0
     for asked in made_up(SEARCHES, dimensions, seed=3):
         nearest = {f"m{number}" for number in np.argsort(-(vectors @ asked))[:NEIGHBOURS]}
-        hits = store.nearest_messages(asked.tolist(), Filter(""), NEIGHBOURS)
-        found += len(nearest & {hit.message.text for hit in hits})
+        hits = store.nearest_messages(asked.tolist(), Filter(""), COMPARED)
+        own = sorted(hits, key=lambda hit: -hit.score)[:NEIGHBOURS]  # the order counts what stands beside a message
+        found += len(nearest & {hit.message.text for hit in own})
     return found / (SEARCHES * NEIGHBOURS)
 
 

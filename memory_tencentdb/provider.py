@@ -154,6 +154,7 @@ class TencentDBMemoryProvider(MemoryProvider):  # type: ignore[misc] # the host 
     ) -> None:
         """`/undo` keeps everything: the messages taken back stay in memory, as a person's words do."""
         if rewound:
+            self._session.forget_history()
             return
         if reset and new_session_id != self._session.session_id:
             self._end_session()
@@ -241,6 +242,8 @@ class TencentDBMemoryProvider(MemoryProvider):  # type: ignore[misc] # the host 
         user, assistant = turns.flatten(user_content), turns.flatten(assistant_content)
         if not user.strip() and not assistant.strip():
             return
+        if messages:
+            self._session.note_history(now)
         address = self._session.address(session_id)
         turn_id = self._turns.turn_id(address["session_key"], user, assistant, messages)
         for number, (user_piece, assistant_piece) in enumerate(turns.split_turn(user, assistant)):
@@ -265,7 +268,7 @@ class TencentDBMemoryProvider(MemoryProvider):  # type: ignore[misc] # the host 
         write_id = "w_" + hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()[:24]
         body = self._session.address() | {
             "target": str(target),
-            "old_text": str(facts.get("old_text") or "")[: turns.PIECE_CHARS],
+            "old_text": turns.flatten(facts.get("old_text"))[: turns.PIECE_CHARS],
             "at": now,
         }
         for number, (step, piece) in enumerate(turns.split_write(action, turns.flatten(content))):
@@ -322,6 +325,8 @@ class TencentDBMemoryProvider(MemoryProvider):  # type: ignore[misc] # the host 
         """The answer to a recall, {} when the worker cannot give one in time."""
         question = turns.shorten_query(query)
         body = self._session.address(session_id) | {"query": question, "exclude_ids": exclude_ids}
+        if self._session.visible_since is not None:
+            body["visible_since"] = self._session.visible_since
         body["deadline_ms"] = max(int(seconds * 1000) - DEADLINE_MARGIN_MS, DEADLINE_MARGIN_MS)
         try:
             return link.ask(RECALL, body, seconds)

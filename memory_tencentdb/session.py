@@ -22,6 +22,7 @@ class Session:
         self._gateway_key = str(facts.get("gateway_session_key") or "")
         self._given: dict[str, None] = {}
         self._block: str | None = None
+        self._visible_since: int | None = None
         self.session_id = session_id
         self.user_id = _scope_of(facts)
         self.writes = not (
@@ -53,6 +54,23 @@ class Session:
                 del self._given[old]
 
     @property
+    def visible_since(self) -> int | None:
+        """What was said from then on (epoch ms) surely stands in the host's history; None: nothing is sure, as after a
+        resume, when the history may have been compressed before."""
+        return self._visible_since
+
+    def note_history(self, now: int) -> None:
+        """The host has shown that it keeps the turn that is being written."""
+        with self._lock:
+            if self._visible_since is None:
+                self._visible_since = now
+
+    def forget_history(self) -> None:
+        """Turns were taken back or summed up."""
+        with self._lock:
+            self._visible_since = None
+
+    @property
     def block(self) -> str | None:
         """The frozen system prompt block, None until it is made."""
         return self._block
@@ -67,7 +85,7 @@ class Session:
     def forget_prompt(self) -> None:
         """The host is about to build its prompt anew: what was given before is no longer in it."""
         with self._lock:
-            self._block = None
+            self._block = self._visible_since = None
             self._given.clear()
 
     def switch_to(self, session_id: str) -> None:

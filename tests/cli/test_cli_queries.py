@@ -87,6 +87,14 @@ def test_why_goes_down_to_the_message_with_its_proof(cli: CommandLine, known: di
     assert "hash ok" in shown
 
 
+def test_why_not_names_the_gate(cli: CommandLine, known: dict[str, str]) -> None:
+    document = cli.at_home("why-not", known["message"], "peanuts", "--json").document
+    assert set(document) == {"id", "layer", "query", "given", "gate", "message"}
+    assert (document["layer"], document["gate"]) == ("L0", "said_by_fact")
+    assert "not_found: it shares no telling word" in cli.at_home("why-not", known["message"], "glacier").out
+    assert cli.at_home("why-not", "m_0000000000000000", "peanuts").code == 2
+
+
 def test_an_unknown_id_exits_2(cli: CommandLine, known: dict[str, str]) -> None:
     for item in ("m_0000000000000000", "a/b?c d", "../../etc"):
         ran = cli.at_home("why", item, "--json")

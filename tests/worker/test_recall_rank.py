@@ -8,8 +8,8 @@ import pytest
 
 from memory_tencentdb_worker.models import Atom, AtomHit, AtomType, Message, MessageHit
 from memory_tencentdb_worker.recall.gather import Finds, VectorFinds, WordFinds
-from memory_tencentdb_worker.recall.rank import Ranking, rank
-from service_parts import make_atom, make_message
+from memory_tencentdb_worker.recall.rank import Candidate, Ranking, fused, rank
+from service_parts import MARCH_5, make_atom, make_message
 
 
 def finds(
@@ -122,3 +122,32 @@ def test_more_than_the_limit_is_named_as_dropped() -> None:
     atoms = [make_atom(number, f"atom {number}") for number in range(1, 5)]
     ranking = ranked(finds(atoms=atoms), limit=2)
     assert [(one.id, one.reason) for one in ranking.dropped] == [(atoms[2].id, "limit"), (atoms[3].id, "limit")]
+
+
+def test_what_stands_in_the_visible_history_is_left_out_and_what_has_left_it_is_not() -> None:
+    seen = make_message(1, "my dog is Bramble", session_id="now", at=MARCH_5)
+    compressed = make_message(2, "my cat is Nettle", session_id="now", at=MARCH_5 - 10)
+    elsewhere = make_message(3, "my bird is Pip", session_id="other", at=MARCH_5)
+    found = finds(messages=[seen, compressed, elsewhere])
+    ranking = rank(found, terms=["my"], session_id="now", threshold=0.3, limit=5, visible_since=MARCH_5)
+    assert {one.text for one in ranking.chosen} == {"my cat is Nettle", "my bird is Pip"}
+    assert [(one.id, one.reason) for one in ranking.dropped] == [(seen.id, "visible")]
+
+
+def test_a_fact_of_this_session_is_visible_as_long_as_what_it_rests_on() -> None:
+    old, new = make_atom(1, "has a cat", at=MARCH_5 - 10), make_atom(2, "has a dog", at=MARCH_5)
+    ranking = rank(finds(atoms=[old, new]), terms=[], session_id="s", threshold=0.3, limit=5, visible_since=MARCH_5)
+    assert texts(ranking) == ["has a cat"]
+
+
+def test_a_message_that_a_fact_speaks_for_is_named_in_the_receipt() -> None:
+    message = make_message(1, "I moved to Lisbon")
+    atom = make_atom(2, "The user moved to Lisbon.", sources=[message.id])
+    ranking = ranked(finds(atoms=[atom], messages=[message]), terms=["lisbon"])
+    assert [(one.id, one.reason) for one in ranking.dropped] == [(message.id, "said by a fact")]
+
+
+def test_a_message_lifted_by_others_must_itself_reach_the_threshold_of_a_recall_but_not_of_a_search() -> None:
+    lifted = Candidate("l0_1", 0.1, message=make_message(1, "Gyokuro."), lifted=0.5)
+    assert fused([], [lifted], 0.3, []) == []
+    assert [one.id for one in fused([], [lifted], 0.3, [], lifted_threshold=0.4)] == ["l0_1"]

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from memory_tencentdb_worker.errors import Busy, EmbeddingError, StoreError
@@ -27,6 +27,7 @@ from memory_tencentdb_worker.models import (
 )
 from memory_tencentdb_worker.recall.arms import ArmPool
 from memory_tencentdb_worker.recall.deadline import Deadline
+from memory_tencentdb_worker.recall.past import read_past
 from memory_tencentdb_worker.recall.query_vector import QueryEmbedder
 from memory_tencentdb_worker.store.base import Store
 
@@ -82,6 +83,12 @@ class Wanted:
     prefer_vectors: bool = False  # words count only when the vector arm has no answer, and for the unread tail
     prefer: Preference = NO_PREFERENCE
     superseded: bool = False  # atoms that are no longer true count too
+    as_of: int | None = None  # only what was known then
+    max_scenes: int = 0  # of the scenes as of then
+
+    @property
+    def seen(self) -> Filter:
+        return Filter(self.scope, as_of=self.as_of)
 
 
 class Gatherer:
@@ -114,12 +121,18 @@ class Gatherer:
     def _find_by_words(self, wanted: Wanted, finds: WordFinds) -> None:
         store, scope = self._store, wanted.scope
         if wanted.query:
-            finds.instructions = store.standing_instructions(scope)
-            finds.atoms = store.search_atoms(wanted.query, Filter(scope, superseded=wanted.superseded), wanted.limit)
+            finds.instructions = store.standing_instructions(scope, wanted.as_of)
+            seen = replace(wanted.seen, superseded=wanted.superseded)
+            finds.atoms = store.search_atoms(wanted.query, seen, wanted.limit)
             finds.tail = self._find_tail(wanted)
             fresh = [hit for hit in finds.tail if not spoken_in(hit.message, wanted.session_id)]
             if len(finds.atoms) + len(fresh) < wanted.enough:
-                finds.messages = store.search_messages(wanted.query, Filter(scope, prefer=wanted.prefer), wanted.limit)
+                said = replace(wanted.seen, prefer=wanted.prefer)
+                finds.messages = store.search_messages(wanted.query, said, wanted.limit)
+        if wanted.as_of is not None:
+            past = read_past(store, scope, wanted.as_of, wanted.max_scenes)
+            finds.persona, finds.scenes = past.persona, list(past.scenes)
+            return
         finds.persona = store.persona(scope)
         finds.scenes = store.scenes(scope)
 
@@ -128,7 +141,7 @@ class Gatherer:
         unread = {message.id: message.seq for message in self._store.unextracted(wanted.scope, TAIL_MESSAGES)}
         if not unread:
             return []
-        recent = Filter(wanted.scope, after_seq=min(unread.values()) - 1, prefer=wanted.prefer)
+        recent = replace(wanted.seen, after_seq=min(unread.values()) - 1, prefer=wanted.prefer)
         hits = self._store.search_messages(wanted.query, recent, wanted.limit)
         return [hit for hit in hits if hit.message.id in unread]
 
@@ -154,10 +167,11 @@ class Gatherer:
             return None
 
     def _find_by_vector(self, wanted: Wanted, embedder: QueryEmbedder, seconds: float) -> VectorFinds:
-        filter, space = Filter(wanted.scope), embedder.space
+        filter, space = wanted.seen, embedder.space
         vector = embedder.embed(wanted.query, seconds, self._store.speakers(filter))
         atoms = self._store.nearest_atoms(vector, filter, wanted.limit, space)
-        messages = self._store.nearest_messages(vector, filter, wanted.limit, space)
+        preferring = replace(filter, prefer=wanted.prefer)
+        messages = self._store.nearest_messages(vector, preferring, wanted.limit, space, query=wanted.query)
         return VectorFinds(tuple(atoms), tuple(messages))
 
 

@@ -6,12 +6,14 @@ unless the message holds words of the query that its atoms have left out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from memory_tencentdb.wire import DroppedItem
 from memory_tencentdb_worker.models import NO_PREFERENCE, Atom, AtomHit, Message, MessageHit, Preference, Role
 from memory_tencentdb_worker.recall.gather import Finds, spoken_in
+from memory_tencentdb_worker.text.script_forms import script_forms
 
 VECTOR_WEIGHT = 1.0
 """Of a vector's score, which has the same meaning in every model, beside the words scaled to 1. On LoCoMo's development
@@ -36,6 +38,11 @@ OWN_SESSION_LIMIT = 3
 """Messages of the asking session in one answer: each costs tokens in every later request, most often for nothing."""
 
 
+WEAK, ALREADY_GIVEN, OVER_LIMIT = "weak", "already given", "limit"
+SAID_BY_ATOM, SAME_TEXT, VISIBLE = "said by a fact", "same text", "visible"
+"""Why a candidate is not given."""
+
+
 @dataclass(frozen=True)
 class Candidate:
     """One memory that may be given: an atom, or a message while no atom speaks for it."""
@@ -44,6 +51,12 @@ class Candidate:
     score: float
     atom: Atom | None = None
     message: Message | None = None
+    lifted: float | None = None  # see MessageHit
+
+    @property
+    def gain(self) -> float:
+        """What a hit by vector adds to one by words."""
+        return VECTOR_WEIGHT * (max(self.score, 0.0) if self.lifted is None else self.lifted)
 
     @property
     def text(self) -> str:
@@ -71,9 +84,11 @@ def rank(
     limit: int,
     exclude: Iterable[str] = (),
     prefer: Preference = NO_PREFERENCE,
+    visible_since: int | None = None,
 ) -> Ranking:
     """Atoms and unread messages of other sessions compete for the places. What is left over goes to older messages,
-    then to a few of this session's own: the host most likely still has them before it, unless it has compressed."""
+    then to a few of this session's own: the host most likely still has them before it, unless it has compressed. What
+    was said in this session from `visible_since` on surely stands before the model and is left out."""
     given = frozenset(exclude)
     dropped: list[DroppedItem] = []
     standing = [Candidate(atom.id, 1.0, atom=atom) for atom in finds.words.instructions]
@@ -83,12 +98,17 @@ def rank(
     tail = message_candidates(finds.words.tail)
     spoken = _joined(tail, message_candidates(finds.words.messages))
     messages = fused(spoken, message_candidates(finds.vectors.messages), threshold, dropped)
-    dropped.extend(DroppedItem(one.id, "weak") for one in messages if _says_nothing(one, terms))
+    dropped.extend(DroppedItem(one.id, WEAK) for one in messages if _says_nothing(one, terms))
     messages = [one for one in messages if not _says_nothing(one, terms)]
     if atoms:
         meant = {hit.message.id for hit in finds.vectors.messages if hit.score >= threshold}
         messages = _without_bystanders(messages, terms, meant, dropped)
+    found = messages
     atoms, messages = prefer_atoms([one for one in atoms if one.id not in ruled], messages, standing, terms)
+    _note_missing(found, messages, SAID_BY_ATOM, dropped)
+    if visible_since is not None:
+        atoms = _without_visible(atoms, session_id, visible_since, dropped)
+        messages = _without_visible(messages, session_id, visible_since, dropped)
     unread = {one.id for one in tail}
     own = [one for one in messages if one.message and spoken_in(one.message, session_id)]
     others = [one for one in messages if one not in own]
@@ -97,9 +117,11 @@ def rank(
     standing = _without_given(standing, given, dropped)
     ordered = _without_given([*by_score([*atoms, *fresh]), *older], given, dropped)
     own = _without_given(own, given, dropped)
-    dropped.extend(DroppedItem(one.id, "limit") for one in own[OWN_SESSION_LIMIT:])
-    ordered = without_twins([*ordered, *own[:OWN_SESSION_LIMIT]], standing)
-    dropped.extend(DroppedItem(one.id, "limit") for one in ordered[limit:])
+    dropped.extend(DroppedItem(one.id, OVER_LIMIT) for one in own[OWN_SESSION_LIMIT:])
+    eligible = [*ordered, *own[:OWN_SESSION_LIMIT]]
+    ordered = without_twins(eligible, standing)
+    _note_missing(eligible, ordered, SAME_TEXT, dropped)
+    dropped.extend(DroppedItem(one.id, OVER_LIMIT) for one in ordered[limit:])
     return Ranking(tuple(standing), tuple(ordered[:limit]), tuple(dropped))
 
 
@@ -108,23 +130,29 @@ def atom_candidates(hits: Iterable[AtomHit]) -> list[Candidate]:
 
 
 def message_candidates(hits: Iterable[MessageHit]) -> list[Candidate]:
-    return [Candidate(hit.message.id, hit.score, message=hit.message) for hit in hits]
+    return [Candidate(hit.message.id, hit.score, message=hit.message, lifted=hit.lifted) for hit in hits]
 
 
 def fused(
-    by_words: Sequence[Candidate], by_vector: Sequence[Candidate], threshold: float, dropped: list[DroppedItem]
+    by_words: Sequence[Candidate],
+    by_vector: Sequence[Candidate],
+    threshold: float,
+    dropped: list[DroppedItem],
+    *,
+    lifted_threshold: float = math.inf,
 ) -> list[Candidate]:
-    """Both lists as one, best first. The best of the words scores 1.0, the best of both up to 2.0.
+    """Both lists as one, best first. The best of the words scores 1.0.
 
-    A candidate found by meaning alone must reach the threshold; one that shares a word with the query need not.
+    A candidate found by meaning alone must reach the threshold by itself, or `lifted_threshold` with what speaks for it
+    beside; one that shares a word with the query need not.
     """
     worded = {one.id for one in by_words}
-    near = [one for one in by_vector if one.score >= threshold or one.id in worded]
-    dropped.extend(DroppedItem(one.id, "weak") for one in by_vector if one.score < threshold and one.id not in worded)
+    near = [one for one in by_vector if one.score >= threshold or one.gain >= lifted_threshold or one.id in worded]
+    _note_missing(by_vector, near, WEAK, dropped)
     best = max((one.score for one in by_words), default=1.0)
     scores = {one.id: one.score / best for one in by_words}
     for one in near:
-        scores[one.id] = scores.get(one.id, 0.0) + VECTOR_WEIGHT * max(one.score, 0.0)
+        scores[one.id] = scores.get(one.id, 0.0) + one.gain
     known = {one.id: one for one in (*by_words, *near)}
     return by_score([replace(one, score=scores[one.id]) for one in known.values()])
 
@@ -193,8 +221,31 @@ def _joined(tail: Sequence[Candidate], others: Sequence[Candidate]) -> list[Cand
 def _without_given(
     candidates: Sequence[Candidate], given: frozenset[str], dropped: list[DroppedItem]
 ) -> list[Candidate]:
-    dropped.extend(DroppedItem(one.id, "already given") for one in candidates if one.id in given)
+    dropped.extend(DroppedItem(one.id, ALREADY_GIVEN) for one in candidates if one.id in given)
     return [one for one in candidates if one.id not in given]
+
+
+def _without_visible(
+    candidates: Sequence[Candidate], session_id: str, visible_since: int, dropped: list[DroppedItem]
+) -> list[Candidate]:
+    kept = [one for one in candidates if not _is_visible(one, session_id, visible_since)]
+    _note_missing(candidates, kept, VISIBLE, dropped)
+    return kept
+
+
+def _is_visible(candidate: Candidate, session_id: str, since: int) -> bool:
+    """An atom is as old as what it rests on: it may have been extracted long after that was said."""
+    said = candidate.atom or candidate.message
+    assert said is not None
+    began = min(said.valid_from, said.recorded_from) if isinstance(said, Atom) else said.recorded_at
+    return bool(session_id) and said.session_id == session_id and began >= since
+
+
+def _note_missing(
+    before: Iterable[Candidate], after: Iterable[Candidate], reason: str, dropped: list[DroppedItem]
+) -> None:
+    kept = {one.id for one in after}
+    dropped.extend(DroppedItem(one.id, reason) for one in before if one.id not in kept)
 
 
 def _falls_into(atom: Atom, spans: Iterable[tuple[int, int]]) -> bool:
@@ -222,7 +273,7 @@ def _without_bystanders(
     bystanders = [one for one in messages if one.id not in meant and not _shares_word(one.text, terms)]
     replies = [one for one in bystanders if one.message and one.message.role is Role.USER]
     left_out = {one.id for one in bystanders} - {one.id for one in replies[:1]}
-    dropped.extend(DroppedItem(one.id, "weak") for one in messages if one.id in left_out)
+    dropped.extend(DroppedItem(one.id, WEAK) for one in messages if one.id in left_out)
     return [one for one in messages if one.id not in left_out]
 
 
@@ -234,7 +285,7 @@ def _shares_word(text: str, terms: Sequence[str]) -> bool:
 
 def _held(terms: Sequence[str], text: str) -> set[str]:
     folded = text[:COMPARED_CHARS].casefold()
-    return {term for term in terms if term in folded}
+    return {term for term in terms if any(form in folded for form in (term, *script_forms(term)))}
 
 
 def _folded(text: str) -> str:

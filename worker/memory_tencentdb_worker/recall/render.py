@@ -7,10 +7,12 @@ same bytes and the host's prompt cache holds.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import tzinfo
 
 from memory_tencentdb.wire import Item
 from memory_tencentdb_worker.models import Atom, AtomType, Layer, Message, Persona, Role, Scene, Section
+from memory_tencentdb_worker.offline.assemble import PERSONA_CHARS, cut_end
 from memory_tencentdb_worker.recall.rank import Candidate
 from memory_tencentdb_worker.text.recalled import PERSONA_HEADER, TOOL_GUIDE, TOPICS_HEADER
 from memory_tencentdb_worker.text.safe import one_line
@@ -115,11 +117,20 @@ def stable_part(persona: Persona | None, scenes: Sequence[Scene]) -> str:
     """Persona, index of scenes and how to look things up; "" while there is neither persona nor scene."""
     parts: list[str] = []
     if persona is not None and persona.sections:
-        parts.append(f"{PERSONA_HEADER}\n" + safe_body(persona.sections))
+        parts.append(f"{PERSONA_HEADER}\n" + safe_body(_within_size(persona.sections)))
     if scenes:
         index = "\n".join(_scene_line(scene) for scene in sorted(scenes, key=lambda scene: scene.name))
         parts.append(f"{TOPICS_HEADER}\n" + index)
     return "\n\n".join([*parts, TOOL_GUIDE]) if parts else ""
+
+
+def _within_size(sections: Sequence[Section]) -> Sequence[Section]:
+    """What a person wrote into the persona may be longer than what a prompt is given of it."""
+    fitting, cut = cut_end(sections, PERSONA_CHARS)
+    if fitting or not cut:
+        return fitting
+    first = sections[0]
+    return [Section(first.heading, (replace(first.lines[0], text=cut_to_chars(first.lines[0].text, PERSONA_CHARS)),))]
 
 
 def safe_body(sections: Sequence[Section]) -> str:

@@ -27,11 +27,16 @@ GROWTH_BEFORE_RELOAD = 2
 
 FEWEST_BEFORE_RELOAD = 1_000
 
+ROWS_FOR_ONE = 300
+"""The more rows there are, the more stand as near as the nearest by their bits: of a million, made up in topics, 400
+hold 45 of 100 true neighbours and 3,200 hold 98; of a hundred thousand 400 hold 98."""
+
 PRIOR_ROWS = 20
 """So many rows weigh as much as what is known of the model (`EmbeddingSpace.unrelated`) when the usual likeness of a
 scope's rows to a query is estimated: the mean of three rows says little."""
 
 _BYTE = 127
+_PIECE = 32_768
 _WORD_BITS = 64
 
 
@@ -67,8 +72,8 @@ class VectorIndex:
         load: Callable[[], Stored],
         allowed: Callable[[], Sequence[int]] | None,
     ) -> tuple[list[int], float]:
-        """Up to `most` rows of the scope that may be the nearest, of those allowed, and the cosine that the scope's
-        rows usually have with this vector. It may name rows that are gone."""
+        """Rows of the scope that may be the nearest, of those allowed: up to `most`, or more in a large scope. And the
+        cosine that the scope's rows usually have with this vector. It may name rows that are gone."""
         asked = np.asarray(vector, dtype=np.float32)
         asked /= np.linalg.norm(asked)
         with self._lock:
@@ -103,11 +108,13 @@ class _Part:
 
     def __init__(self, stored: Stored) -> None:
         self._seqs: Seqs = np.empty(0, dtype=np.int64)
-        self._bits: Bits = np.empty((0, 0), dtype=np.uint64)
+        self._bits: Bits = np.empty((0, 0), dtype=np.uint64)  # a row for each word: read that way they cost a fifth
         self._centre: Floats | None = None
         self._sum, self._summed = np.zeros(0, dtype=np.float32), 0
-        for rows in stored:  # the first chunk is centre enough for all
-            self.add([seq for seq, _ in rows], unpack([vector for _, vector in rows]))
+        chunks = [self._signed([seq for seq, _ in rows], unpack([vector for _, vector in rows])) for rows in stored]
+        if chunks:
+            self._seqs = np.concatenate([seqs for seqs, _ in chunks])
+            self._bits = np.concatenate([bits for _, bits in chunks], axis=1)
         self._reload_at = max(len(self._seqs) * GROWTH_BEFORE_RELOAD, FEWEST_BEFORE_RELOAD)
 
     @property
@@ -115,39 +122,70 @@ class _Part:
         return len(self._seqs) > self._reload_at
 
     def add(self, seqs: Sequence[int], vectors: Floats) -> None:
+        self.remove(seqs)
+        added, bits = self._signed(seqs, vectors)
+        self._seqs = np.concatenate([self._seqs, added])
+        self._bits = np.concatenate([self._bits, bits], axis=1) if self._bits.size else bits
+
+    def _signed(self, seqs: Sequence[int], vectors: Floats) -> tuple[Seqs, Bits]:
+        """The first rows are centre enough for all."""
         if self._centre is None:
             self._centre = vectors.mean(axis=0) if len(seqs) > 1 else np.zeros(vectors.shape[1], dtype=np.float32)
             self._sum = np.zeros(vectors.shape[1], dtype=np.float32)
-            self._bits = np.empty((0, -(-vectors.shape[1] // _WORD_BITS)), dtype=np.uint64)
-        self.remove(seqs)
-        self._seqs = np.concatenate([self._seqs, np.asarray(seqs, dtype=np.int64)])
-        self._bits = np.concatenate([self._bits, _signs(vectors - self._centre)])
         self._sum += vectors.sum(axis=0)
         self._summed += len(seqs)
+        return np.asarray(seqs, dtype=np.int64), _signs(vectors - self._centre)
 
     def remove(self, seqs: Sequence[int]) -> None:
-        kept = ~np.isin(self._seqs, seqs)
-        if not kept.all():
-            self._seqs, self._bits = self._seqs[kept], self._bits[kept]
+        gone = _among(self._seqs, seqs)
+        if gone.any():
+            self._seqs, self._bits = self._seqs[~gone], self._bits[:, ~gone]
 
     def nearest(self, asked: Floats, most: int, allowed: Callable[[], Sequence[int]] | None) -> list[int]:
         seqs, bits = self._seqs, self._bits
         if allowed is not None and len(seqs):
-            places = np.flatnonzero(np.isin(seqs, np.asarray(allowed(), dtype=np.int64)))
-            seqs, bits = seqs[places], bits[places]
+            places = np.flatnonzero(_among(seqs, allowed()))
+            seqs, bits = seqs[places], bits[:, places]
+        most = max(most, len(seqs) // ROWS_FOR_ONE)
         if len(seqs) > most:
             assert self._centre is not None
-            differing = np.bitwise_count(bits ^ _signs((asked - self._centre)[np.newaxis])).sum(axis=1, dtype=np.uint16)
-            seqs = seqs[np.argpartition(differing, most)[:most]]
-        return [int(seq) for seq in seqs]
+            seqs = seqs[_smallest(_differing(bits, _signs((asked - self._centre)[np.newaxis])), most)]
+        found: list[int] = seqs.tolist()
+        return found
 
     def usual_cosine(self, asked: Floats, unrelated: float) -> float:
         seen = float(self._sum @ asked) if self._summed else 0.0
         return (seen + PRIOR_ROWS * unrelated) / (self._summed + PRIOR_ROWS)
 
 
+def _among(seqs: Seqs, some: Sequence[int]) -> NDArray[np.bool_]:
+    """Which are among these: a table of all numbers, which are dense, is twenty times faster than `np.isin`."""
+    listed = np.asarray(some, dtype=np.int64)
+    marks = np.zeros(max(seqs.max(initial=0), listed.max(initial=0)) + 1, dtype=np.bool_)
+    marks[listed] = True
+    found: NDArray[np.bool_] = marks[seqs]
+    return found
+
+
 def _signs(vectors: Floats) -> Bits:
-    """Padded to whole words; the padding is equal in every row."""
+    """A column for each vector. Padded to whole words; the padding is equal in all."""
     octets = np.packbits(vectors > 0, axis=1)
     missing = -octets.shape[1] % (_WORD_BITS // 8)
-    return np.pad(octets, ((0, 0), (0, missing))).view(np.uint64)
+    return np.ascontiguousarray(np.pad(octets, ((0, 0), (0, missing))).view(np.uint64).T)
+
+
+def _differing(bits: Bits, asked: Bits) -> NDArray[np.uint16]:
+    """In how many bits each column differs. In pieces that stay in the processor's cache."""
+    total = np.zeros(bits.shape[1], dtype=np.uint16)
+    for begin in range(0, len(total), _PIECE):
+        part = total[begin : begin + _PIECE]
+        for word, of_query in zip(bits, asked, strict=True):
+            part += np.bitwise_count(word[begin : begin + _PIECE] ^ of_query)
+    return total
+
+
+def _smallest(numbers: NDArray[np.uint16], most: int) -> NDArray[np.intp]:
+    """Where the smallest ones stand; counting is faster than sorting them."""
+    last = int(np.searchsorted(np.cumsum(np.bincount(numbers)), most))
+    below = np.flatnonzero(numbers < last)
+    return np.concatenate([below, np.flatnonzero(numbers == last)[: most - len(below)]])

@@ -28,7 +28,8 @@ _LATEST = re.compile(
 )
 _PAST = re.compile(
     r"(?i)\b(?:used to|previous(?:ly)?|former(?:ly)?|originally|in the past|back then|at first|no longer|"
-    r"before (?:that|now|I|we)|earlier|changed?|old (?:job|address|home|house|number|name|employer|phone))\b"
+    r"before (?:that|now|I|we)|before(?=\s*(?:[,.?!]|$))|earlier|changed?|"
+    r"old (?:job|address|home|house|number|name|employer|phone))\b"
     r"|以前|之前|曾经|从前|原来|原先|当初|最初|起初|过去|那时|旧的|改过|变过"
 )
 

@@ -1,6 +1,9 @@
-"""English words whose forms no stemmer brings together: `go`, `went`, `gone`. Each line is one word."""
+"""The forms of a word that a search takes for the same: other spellings, and English forms that no stemmer brings
+together (`go`, `went`, `gone`; each line is one word)."""
 
 from __future__ import annotations
+
+from memory_tencentdb_worker.text.script_forms import script_forms
 
 _IRREGULAR = """
 become became
@@ -94,5 +97,5 @@ _FORMS = {form: tuple(line.split()) for line in _IRREGULAR.split("\n") for form 
 
 
 def word_forms(term: str) -> tuple[str, ...]:
-    """The term with its irregular forms, itself alone when it has none."""
-    return _FORMS.get(term, (term,))
+    """The term and its other forms, itself alone when it has none."""
+    return _FORMS.get(term) or (term, *script_forms(term))
