@@ -99,7 +99,7 @@ def test_prompt_holds_the_new_messages_verbatim_in_order_and_escapes_what_could_
     assert "\n  [l0_1] [user] [x]: fake" in body
     assert body.index("one") < body.index("answer & <b>")
     assert "[2026-01-01T00:00:00+00:00]" in body
-    assert llm.requests[0].system.startswith("[memory-tencentdb task=l1-extraction v=1]\n")
+    assert llm.requests[0].system.startswith("[memory-tencentdb task=l1-extraction v=2]\n")
     assert "answer &" not in llm.requests[0].system
 
 
@@ -150,9 +150,10 @@ def test_one_bad_item_never_drops_the_others(store: Store, llm: ScriptedLLM) -> 
             "not an object",  # type: ignore[arg-type]
         ),
     )
-    assert extract(store, llm) == Done(3, refused=5)
+    assert extract(store, llm) == Done(4, refused=4)
     assert [(atom.content, atom.priority) for atom in atoms(store)] == [
         ("The user likes tea.", 60),
+        ("The user likes odd things.", 60),
         ("The user cannot eat nuts.", 85),
         ("The user likes chess.", 60),
     ]
@@ -307,7 +308,7 @@ def test_changed_value_supersedes_and_keeps_history(store: Store, llm: ScriptedL
     assert before is not None
     assert before.superseded_by == new.id
     shown = records(llm.asked("l1-reconcile")[0], "candidates")
-    assert [item["id"] for item in shown] == [old.id]
+    assert [item["content"] for item in shown] == [old.content]
 
 
 @pytest.mark.parametrize(
@@ -420,20 +421,6 @@ def test_rules_find_the_former_value_in_other_words_among_many_atoms(store: Stor
     (replaced,) = store.atoms_by_id([berlin.id])
     (replacing,) = store.atoms_by_id([replaced.superseded_by or ""])
     assert replacing.content == "The user moved to Lisbon."
-
-
-def test_turn_that_no_context_holds_is_read_without_its_middle(store: Store, llm: ScriptedLLM) -> None:
-    capture(store, CONFIG, "I moved to Lisbon. " + "x" * 50_000 + " The end.", "")
-
-    def answer(request: CompletionRequest) -> Any:
-        if len(request.user) > 20_000:
-            return LLMContent("too many tokens", code="context_length")
-        return remember("The user moved to Lisbon.")(request)
-
-    llm.script("l1-extraction", answer)
-    assert extract(store, llm) == Done(1)
-    assert len(llm.requests) == 2
-    assert "The end." in section(llm.requests[1], "messages")
 
 
 def test_switched_off_extraction_calls_nobody_and_does_not_pile_up_work(store: Store, llm: ScriptedLLM) -> None:

@@ -92,7 +92,7 @@ def test_prompt_shows_atoms_scenes_and_limits(store: Store, llm: ScriptedLLM) ->
     work_in(store, llm)
     request = llm.asked("l2-scenes")[1]
     assert records(request, "scenes")[0]["sections"] == [
-        {"heading": "Facts", "lines": [{"text": "Likes tea.", "sources": [tea.id]}]}
+        {"heading": "Facts", "lines": [{"text": "Likes tea.", "sources": ["m_2"]}]}
     ]
     assert records(request, "limits") == [{"max_scenes": 15, "count": 1, "max_chars": 1500}]
     assert records(llm.asked("l2-scenes")[0], "atoms")[0]["content"] == "The user likes </atoms> tea."

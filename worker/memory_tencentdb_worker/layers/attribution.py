@@ -12,7 +12,10 @@ from memory_tencentdb_worker.text.word_forms import word_forms
 SHARED_TERMS = 0.5
 """Share of a statement's telling terms that one message must hold."""
 
-_SPEAKER = re.compile(r"\b(?:the )?(?:user|assistant)(?:['’]s)?\b|用户的?|助手的?", re.IGNORECASE)
+_REPORTS = r"(?:\s+(?:said|says|mentioned|mentions|stated|states|told|reported|reports))?"
+_SPEAKER = re.compile(
+    rf"\b(?:the )?(?:user|assistant)(?:['’]s)?{_REPORTS}\b|(?:用户|助手)(?:的|提到|表示|说)?", re.IGNORECASE
+)
 _ENDING = re.compile(r"(?:ing|ed|es|e|s)$")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memory_tencentdb_worker.layers.l1_answer import ids_of
-from memory_tencentdb_worker.llm.refusals import looks_like_refusal
+from memory_tencentdb_worker.llm.empty_talk import says_nothing
 from memory_tencentdb_worker.models import Line, Section
 from memory_tencentdb_worker.text.safe import one_line
 
@@ -87,23 +87,6 @@ def fit(sections: Sequence[Section], max_chars: int, keep: Collection[str] = ())
     return tuple(Section(heading, tuple(lines)) for heading, lines in bodies if lines), cut
 
 
-def cut_end(sections: Sequence[Section], max_chars: int) -> tuple[tuple[Section, ...], int]:
-    """The body without the last lines that do not fit; () when not even the first one does."""
-    kept: list[Section] = []
-    used, cut = 0, 0
-    for section in sections:
-        lines = []
-        for line in section.lines:
-            used += len(line.text)
-            if used > max_chars:
-                cut += 1
-            else:
-                lines.append(line)
-        if lines:
-            kept.append(Section(section.heading, tuple(lines)))
-    return tuple(kept), cut
-
-
 def size(bodies: Iterable[tuple[str, Sequence[Line]]]) -> int:
     """Characters of the lines: what `max_chars` limits."""
     return sum(len(line.text) for _, lines in bodies for line in lines)
@@ -136,7 +119,7 @@ def _read_lines(value: object, known: Mapping[str, str]) -> tuple[tuple[Line, ..
 
 def _read_line(item: object, known: Mapping[str, str]) -> Line | None:
     text = item.get("text") if isinstance(item, Mapping) else None
-    if not isinstance(item, Mapping) or not isinstance(text, str) or looks_like_refusal(text):
+    if not isinstance(item, Mapping) or not isinstance(text, str) or says_nothing(text):
         return None
     sources = tuple(dict.fromkeys(known[id] for id in ids_of(item.get("sources")) if id in known))
     flat = " ".join(text.split()).lstrip("#-*• ")

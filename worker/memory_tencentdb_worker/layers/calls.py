@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from memory_tencentdb_worker.config.model import LLMSettings
 from memory_tencentdb_worker.errors import LLMContent
+from memory_tencentdb_worker.layers.short_ids import ShortIds
 from memory_tencentdb_worker.llm.base import LLM
 from memory_tencentdb_worker.llm.parsing import parse_json_answer
 from memory_tencentdb_worker.models import CompletionRequest
@@ -30,6 +31,7 @@ class Question:
     scope: str
     user: str
     keys: Sequence[str]
+    ids: ShortIds = field(default_factory=ShortIds)  # those that `user` was written with
     model: str = ""
     note: str = ""  # added to the instructions
 
@@ -44,11 +46,11 @@ def ask(llm: LLM, question: Question, settings: LLMSettings, read: Callable[[obj
     """
     request = _request(question, settings)
     try:
-        return _answer(llm, request, question.keys, read)
+        return _answer(llm, request, question, read)
     except LLMContent as error:
         if error.code == CONTEXT_LENGTH or (divisible and error.code in TOO_LONG):
             raise
-    return _answer(llm, _stricter(request), question.keys, read)
+    return _answer(llm, _stricter(request), question, read)
 
 
 def what_came(error: LLMContent) -> str:
@@ -72,10 +74,10 @@ def _stricter(request: CompletionRequest) -> CompletionRequest:
     return replace(request, system=f"{request.system}\n\n{load('repair')}")
 
 
-def _answer(llm: LLM, request: CompletionRequest, keys: Sequence[str], read: Callable[[object], T]) -> T:
+def _answer(llm: LLM, request: CompletionRequest, question: Question, read: Callable[[object], T]) -> T:
     completion = llm.complete(request)
-    value = parse_json_answer(completion.text, keys, truncated=completion.finish_reason == "length")
+    value = parse_json_answer(completion.text, question.keys, truncated=completion.finish_reason == "length")
     try:
-        return read(value)
+        return read(question.ids.restored(value))
     except LLMContent as error:
         raise LLMContent(str(error), raw=completion.text, code=error.code) from error

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from memory_tencentdb_worker.errors import LLMContent
-from memory_tencentdb_worker.llm.refusals import looks_like_refusal
+from memory_tencentdb_worker.llm.empty_talk import says_nothing
 from memory_tencentdb_worker.models import AtomType
 
 ALWAYS = -1
@@ -23,6 +23,7 @@ _ALIASES = {
     "instruct": AtomType.INSTRUCTION,
     "preference": AtomType.PERSONA,
     "profile": AtomType.PERSONA,
+    "rule": AtomType.INSTRUCTION,
 }
 _SENTENCE_ENDS = ".!?。！？\n"
 
@@ -47,10 +48,8 @@ class Memory(BaseModel):
     @field_validator("type", mode="before")
     @classmethod
     def _type(cls, value: object) -> AtomType:
-        found = type_of(value)
-        if found is None:
-            raise ValueError("unknown type")
-        return found
+        """A word that is no type does not cost the fact: episodic claims least."""
+        return type_of(value) or AtomType.EPISODIC
 
     @field_validator("priority", mode="before")
     @classmethod
@@ -71,7 +70,6 @@ class Memory(BaseModel):
 @dataclass(frozen=True)
 class Segment:
     scene_name: str
-    message_ids: tuple[str, ...]
     memories: tuple[Memory, ...]
 
 
@@ -98,17 +96,17 @@ def read_segments(value: object) -> Segments:
             loose.append(item)
     memories, bad = _memories(loose)
     if memories:
-        segments.append(Segment("", (), memories))
+        segments.append(Segment("", memories))
     return Segments(tuple(segments), refused + bad)
 
 
 def content_of(value: object) -> str:
-    """The text of a memory, at most 2,000 characters, cut after a sentence; "" for a refusal or anything that is no
-    text."""
+    """The text of a memory, at most 2,000 characters, cut after a sentence; "" for what says nothing and for
+    anything that is no text."""
     if not isinstance(value, str):
         return ""
     text = value.strip()
-    if looks_like_refusal(text):
+    if says_nothing(text):
         return ""
     if len(text) <= CONTENT_LIMIT:
         return text
@@ -117,9 +115,7 @@ def content_of(value: object) -> str:
 
 
 def type_of(value: object) -> AtomType | None:
-    """None for a word that is no type; a missing one is episodic, which claims least."""
-    if value is None:
-        return AtomType.EPISODIC
+    """None for what is no type."""
     word = value.strip().lower() if isinstance(value, str) else ""
     return AtomType(word) if word in tuple(AtomType) else _ALIASES.get(word)
 
@@ -138,8 +134,8 @@ def priority_of(value: object, default: int) -> int:
 
 
 def ids_of(value: object) -> list[str]:
-    """The ids of a list, or a single one, each once, in order."""
-    items = value if isinstance(value, list) else [value]
+    """The ids of a list, of a text with commas, or a single one, each once, in order."""
+    items = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
     return list(dict.fromkeys(str(item).strip("[] ") for item in items if isinstance(item, str | int)))
 
 
@@ -151,7 +147,7 @@ def rank(priority: int) -> int:
 def _segment(item: Mapping[object, object]) -> tuple[Segment, int]:
     memories, refused = _memories(item.get("memories"))
     name = item.get("scene_name")
-    return Segment(name if isinstance(name, str) else "", tuple(ids_of(item.get("message_ids"))), memories), refused
+    return Segment(name if isinstance(name, str) else "", memories), refused
 
 
 def _memories(value: object) -> tuple[tuple[Memory, ...], int]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 from memory_tencentdb_worker.errors import LLMContent, LLMTerminal, LLMTransient
-from memory_tencentdb_worker.layers.calls import CONTEXT_LENGTH, TOO_LONG, what_came
-from memory_tencentdb_worker.layers.extraction import extract, telling
+from memory_tencentdb_worker.layers.calls import TOO_LONG, what_came
+from memory_tencentdb_worker.layers.extraction import extract, joined, most_important, most_memories, telling
 from memory_tencentdb_worker.layers.order import last_said
 from memory_tencentdb_worker.layers.outcome import Done, Outcome, Parked, outcome_of
 from memory_tencentdb_worker.layers.parts import Extraction, Parts
+from memory_tencentdb_worker.layers.pieces import halves, pieces
 from memory_tencentdb_worker.layers.reconcile import reconcile
+from memory_tencentdb_worker.layers.reread import replace_rule_made, rule_made, told_apart
 from memory_tencentdb_worker.layers.schedule import after_l1
+from memory_tencentdb_worker.layers.screening import screened
 from memory_tencentdb_worker.llm.base import LLM
 from memory_tencentdb_worker.models import Atom, AtomChanges, Filter, L1Batch, Lease, Message, NewAtom
 from memory_tencentdb_worker.offline.extract import extract_atoms
@@ -27,7 +30,6 @@ BATCH_MESSAGES = 20
 BATCH_CHARS = 12_000
 BACKGROUND_MESSAGES = 5
 OFFLINE_KNOWN = 50
-HEAD_CHARS, TAIL_CHARS = 9_000, 3_000
 
 
 def run(lease: Lease, parts: Parts, now: int) -> Outcome:
@@ -44,6 +46,7 @@ def run(lease: Lease, parts: Parts, now: int) -> Outcome:
     if batch is None:
         store.finish_job(lease, [], now)
         return Done()
+    batch = screened(batch, store, now)
     if not settings.extraction.enabled or not telling(batch.messages):
         return _apply(lease, batch, AtomChanges(), parts, now)
     if parts.llm is None:
@@ -58,7 +61,7 @@ def _by_model(lease: Lease, batch: L1Batch, llm: LLM, parts: Parts, now: int, *,
     try:
         extraction = parts.held.get(key) or _extracted(llm, batch, parts, divisible=smaller is not None)
         parts.held.keep(key, extraction)
-        changes = reconcile(extraction.atoms, batch.scope, parts)
+        changes = _compared(extraction, batch, parts)
     except (LLMTransient, LLMTerminal) as error:
         return outcome_of(error)
     except LLMContent as error:
@@ -75,30 +78,51 @@ def _by_model(lease: Lease, batch: L1Batch, llm: LLM, parts: Parts, now: int, *,
     return done
 
 
+def _compared(extraction: Extraction, batch: L1Batch, parts: Parts) -> AtomChanges:
+    made = rule_made(batch, parts.store)
+    if not made:
+        return reconcile(extraction.atoms, batch.scope, parts)
+    new = told_apart(extraction.atoms, made, batch.scope)
+    passed_over = frozenset(atom.id for atom in made)
+    return replace_rule_made(reconcile(new, batch.scope, parts, passed_over), made, parts.store)
+
+
 def _extracted(llm: LLM, batch: L1Batch, parts: Parts, *, divisible: bool) -> Extraction:
-    """A single turn that no context holds is read without the middle of its longest texts, rather than not at all."""
+    """A batch that cannot be divided by turns is read in as many pieces as it takes."""
+    if divisible:
+        return extract(llm, batch, parts.config, parts.zone, divisible=True)
+    return _read_in_pieces(llm, pieces(batch, BATCH_CHARS), parts)
+
+
+def _read_in_pieces(llm: LLM, todo: Sequence[L1Batch], parts: Parts) -> Extraction:
+    """What has been read of a turn is held until all of it is, so that a failure does not pay twice."""
+    found = []
+    for piece in (piece for piece in todo if telling(piece.messages)):
+        key = _key(piece, llm)
+        extraction = parts.held.get(key) or _piece(llm, piece, parts)
+        parts.held.keep(key, extraction)
+        found.append(extraction)
+    for piece in todo:
+        parts.held.drop(_key(piece, llm))
+    return found[0] if len(found) == 1 else joined(found, todo[0].scope)
+
+
+def _piece(llm: LLM, piece: L1Batch, parts: Parts) -> Extraction:
+    smaller = halves(piece)
+    divisible = len(smaller) > 1
     try:
-        return extract(llm, batch, parts.config, parts.zone, divisible=divisible)
+        return extract(llm, piece, parts.config, parts.zone, divisible=divisible)
     except LLMContent as error:
-        if divisible or error.code != CONTEXT_LENGTH:
+        if not divisible or error.code not in TOO_LONG:
             raise
-        logger.warning("turn %s is too long for the model: its middle is not read", batch.messages[0].turn_id)
-        short = replace(batch, background=(), messages=tuple(map(_without_middle, batch.messages)))
-        return extract(llm, short, parts.config, parts.zone, divisible=False)
-
-
-def _without_middle(message: Message) -> Message:
-    text = message.text
-    if len(text) <= HEAD_CHARS + TAIL_CHARS:
-        return message
-    return replace(message, text=f"{text[:HEAD_CHARS]}\n…\n{text[-TAIL_CHARS:]}")
+    return _read_in_pieces(llm, smaller, parts)
 
 
 def _by_rules(batch: L1Batch, parts: Parts) -> AtomChanges:
     new = extract_atoms(replace(batch, messages=telling(batch.messages)), parts.zone)
-    most = parts.config.memory.extraction.max_memories_per_session
+    most = most_memories(batch, parts.config)
     known = _known(new, batch.scope, parts.store)
-    return plan_changes(new[:most], known, last_said([*new, *known], parts.store))
+    return plan_changes(most_important(new, most), known, last_said([*new, *known], parts.store))
 
 
 def _known(new: list[NewAtom], scope: str, store: Store) -> list[Atom]:
@@ -125,7 +149,7 @@ def _apply(
 
 
 def _key(batch: L1Batch, llm: LLM) -> Hashable:
-    return llm.model, batch.scope, tuple(message.id for message in batch.messages)
+    return llm.model, batch.scope, tuple((message.id, message.text) for message in batch.messages)
 
 
 def _first_half(batch: L1Batch) -> L1Batch | None:

@@ -52,7 +52,7 @@ def _decision(item: Mapping[object, object]) -> Decision:
         action=Action(action) if action in tuple(Action) else Action.STORE,
         target_ids=tuple(ids_of(targets)) if targets is not None else (),
         content=content_of(item.get("merged_content")),
-        type=type_of(item["merged_type"]) if item.get("merged_type") is not None else None,
+        type=type_of(item.get("merged_type")),
         priority=_priority(item.get("merged_priority")),
         valid_from=item.get("valid_from"),
     )

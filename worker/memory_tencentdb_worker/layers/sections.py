@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import tzinfo
 
+from memory_tencentdb_worker.layers.short_ids import ShortIds
 from memory_tencentdb_worker.models import Atom, Message, Scene, Section
 from memory_tencentdb_worker.text.safe import escape_sections, indent_continuations, one_line
 from memory_tencentdb_worker.text.times import iso_local
@@ -17,8 +18,8 @@ def section(name: str, body: str) -> str:
     return f"<{name}>\n{body}\n</{name}>" if body else f"<{name}>\n</{name}>"
 
 
-def message_lines(messages: Sequence[Message], zone: tzinfo) -> str:
-    return "\n".join(_message_line(message, zone) for message in messages)
+def message_lines(messages: Sequence[Message], zone: tzinfo, ids: ShortIds) -> str:
+    return "\n".join(_message_line(message, zone, ids) for message in messages)
 
 
 def one_line_text(text: str) -> str:
@@ -32,9 +33,9 @@ def json_lines(records: Iterable[Mapping[str, object]]) -> str:
     return "\n".join(_json(record) for record in records)
 
 
-def atom_record(atom: Atom, zone: tzinfo) -> dict[str, object]:
+def atom_record(atom: Atom, zone: tzinfo, ids: ShortIds) -> dict[str, object]:
     return {
-        "id": atom.id,
+        "id": ids.short(atom.id),
         "content": atom.content,
         "type": atom.type.value,
         "priority": atom.priority,
@@ -43,27 +44,32 @@ def atom_record(atom: Atom, zone: tzinfo) -> dict[str, object]:
     }
 
 
-def scene_record(scene: Scene, zone: tzinfo) -> dict[str, object]:
+def scene_record(scene: Scene, zone: tzinfo, ids: ShortIds) -> dict[str, object]:
     return {
         "name": scene.name,
         "heat": scene.heat,
         "updated": iso_local(scene.updated_at, zone),
         "summary": scene.summary,
-        "sections": section_records(scene.sections),
+        "sections": section_records(scene.sections, ids),
     }
 
 
-def section_records(sections: Sequence[Section]) -> list[dict[str, object]]:
+def section_records(sections: Sequence[Section], ids: ShortIds) -> list[dict[str, object]]:
     return [
-        {"heading": part.heading, "lines": [{"text": line.text, "sources": list(line.sources)} for line in part.lines]}
+        {
+            "heading": part.heading,
+            "lines": [
+                {"text": line.text, "sources": [ids.short(source) for source in line.sources]} for line in part.lines
+            ],
+        }
         for part in sections
     ]
 
 
-def _message_line(message: Message, zone: tzinfo) -> str:
+def _message_line(message: Message, zone: tzinfo, ids: ShortIds) -> str:
     text = indent_continuations(escape_sections(message.text, L1_SECTIONS))
-    return f"[{message.id}] [{message.role.value}] [{iso_local(message.sent_at, zone)}]: {text}"
+    return f"[{ids.short(message.id)}] [{message.role.value}] [{iso_local(message.sent_at, zone)}]: {text}"
 
 
 def _json(record: Mapping[str, object]) -> str:
-    return json.dumps(record, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+    return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
