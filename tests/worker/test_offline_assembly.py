@@ -118,13 +118,13 @@ def test_facts_that_can_both_be_true_stand_beside_each_other(old: str, new: str)
     assert len(changes.add) == 1
 
 
-def test_the_later_of_two_values_in_one_batch_wins() -> None:
+def test_the_later_of_two_values_in_one_batch_supersedes_the_earlier() -> None:
     changes = planned(
         [new_atom("m_2", "The user lives in Rome."), new_atom("m_3", "The user lives in Oslo.")],
         [atom("m_1", "The user lives in Berlin.")],
     )
-    assert [added.id for added in changes.add] == ["m_3"]
-    assert changes.supersede == (("m_1", "m_3"),)
+    assert [added.id for added in changes.add] == ["m_2", "m_3"]
+    assert changes.supersede == (("m_1", "m_2"), ("m_2", "m_3"))
 
 
 @pytest.mark.parametrize("known", ["The user lives in Rome.", "The user no longer lives in Oslo."])

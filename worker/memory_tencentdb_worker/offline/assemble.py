@@ -17,6 +17,8 @@ _HEADINGS = {
 }
 _ORDER = (AtomType.PERSONA, AtomType.INSTRUCTION, AtomType.EPISODIC)
 SUMMARY_CHARS = 120
+SCENE_CHARS, PERSONA_CHARS = 1_500, 2_000
+"""The manual's sizes of one scene and of a persona, counted over their lines; they hold with and without a model."""
 
 
 def assemble_scenes(
@@ -69,6 +71,23 @@ def assemble_persona(scenes: Sequence[Scene], current: Persona | None, max_chars
     )
 
 
+def cut_end(sections: Sequence[Section], max_chars: int) -> tuple[tuple[Section, ...], int]:
+    """The body without the last lines that do not fit; () when not even the first one does."""
+    kept: list[Section] = []
+    used, cut = 0, 0
+    for section in sections:
+        lines = []
+        for line in section.lines:
+            used += len(line.text)
+            if used > max_chars:
+                cut += 1
+            else:
+                lines.append(line)
+        if lines:
+            kept.append(Section(section.heading, tuple(lines)))
+    return tuple(kept), cut
+
+
 def _persona_lines(scenes: Sequence[Scene], current: Persona | None) -> list[tuple[str, Line]]:
     """Headings of a person's own come first, then standing requests, then facts; scenes before the old persona."""
     wanted = [heading for kind in (AtomType.INSTRUCTION, AtomType.PERSONA) for heading in _HEADINGS[kind]]
@@ -79,7 +98,18 @@ def _persona_lines(scenes: Sequence[Scene], current: Persona | None) -> list[tup
         fresh + [section for section in known if section.heading in wanted],
         key=lambda section: wanted.index(section.heading),
     )
-    return [(section.heading, line) for section in own + rest for line in section.lines]
+    lines = [(section.heading, line) for section in own + rest for line in section.lines]
+    return sorted(lines, key=lambda one: (_heading_rank(one[0], wanted), not _tells_who(one[1])))
+
+
+def _heading_rank(heading: str, wanted: Sequence[str]) -> int:
+    return wanted.index(heading) if heading in wanted else -1
+
+
+def _tells_who(line: Line) -> bool:
+    """Name, home and work come before the rest."""
+    slot = slot_of(line.text)
+    return slot is not None and slot.name in ("name", "home", "employer", "role", "birthday")
 
 
 def _outdated_lines(atoms: Sequence[Atom], scenes: Sequence[Scene]) -> set[Line]:

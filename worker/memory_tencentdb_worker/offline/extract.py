@@ -12,9 +12,6 @@ from memory_tencentdb_worker.offline.rules_zh import read_sentence_zh
 from memory_tencentdb_worker.offline.sentences import is_chinese, own_sentences
 from memory_tencentdb_worker.text.ids import atom_id
 
-EXTRACTOR = "rules"
-"""What `Atom.extractor` says, so that a model can later replace what rules made."""
-
 
 def extract_atoms(batch: L1Batch, zone: tzinfo) -> list[NewAtom]:
     """The facts of the batch in the order in which they were said; one said twice has both messages as sources.

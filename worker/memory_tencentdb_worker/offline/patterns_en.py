@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 
-from memory_tencentdb_worker.offline import facts
+from memory_tencentdb_worker.offline.persona_en import ADV, SUBJECT
 from memory_tencentdb_worker.offline.words_en import (
     ADVERBS,
     ATTRIBUTES,
     EVENT_NOUNS,
-    HEALTH,
     LANGUAGES,
-    OCCUPATION,
-    POSSESSIONS,
     RELATIONS,
 )
 
@@ -49,8 +46,13 @@ REPORT = re.compile(
 # Said of a task at hand, not of a life.
 TROUBLE = re.compile(
     r"(?i)\b(?:errors?|fail(?:s|ed|ing)?|crash(?:es|ed|ing)?|bugs?|traceback|exceptions?|compil\w+|stack trace|broken|"
-    r"(?:doesn't|does not|won't|isn't|not) work(?:ing)?)\b"
+    r"(?:doesn't|does not|won't|isn't|not) work(?:ing)?|(?:for|while) loops?|segfaults?|null|undefined|hangs?|hanging|"
+    r"freez(?:es|ing)|wrong|stuck)\b|"
+    r"\w(?:Error|Exception)\b"
 )
+# Points at the place or the file before the speaker, which no reader of the memory sees.
+POINTING = re.compile(r"^I\b.*\b(?:here|(?:for|with|on) (?:this|that|it))\b")
+HAVE_GOT = re.compile(r"^I(?:['’]ve| have) got\b")
 SECRET = re.compile(
     r"(?i)\b(?:pass(?:word|code|phrase)s?|api[- ]?keys?|secret|access token|private key|PIN|CVV|"
     r"social security)\b|\bsk-\w{8,}"
@@ -80,6 +82,7 @@ SHARED_SUBJECT = re.compile(
     r"don['’]t\s+\w+|do\s+not\s+\w+|never\s+\w+)\s+\w)"
 )
 
+COUPLE = re.compile(rf"(?i)^(?P<both>my\s+(?:\w+\s+)?(?:{RELATIONS})(?:\s+[A-Z]\w+)?)\s+and\s+I\s+")
 APPOSITION = re.compile(r"^((?:I'm|I am|[Mm]y name is) [A-Z][\w'-]+(?: [A-Z][\w'-]+)?), (an? )")
 TAIL = re.compile(r"(?i)(?:,?\s*(?:btw|by the way|though|thanks|thank you|you know|:-?\)|;-?\)))+$")
 ANAPHORA = re.compile(
@@ -89,10 +92,6 @@ ANAPHORA = re.compile(
     r"approach|option|version|solution)|"
     r"(?:one|both|all|none|some|any) of)\b"
 )
-_ADV = rf"(?:(?:{ADVERBS})\s+)*"
-_I = rf"^I\s+{_ADV}"
-_AM = rf"^(?:I\s+am|I['’]m)\s+{_ADV}"
-
 NAME = re.compile(
     r"(?i:^(?:my (?:full |first |real )?name(?:['’]s| is)|I(?: am|['’]m) called|"
     r"I go by)\s+)(?P<name>\w[^,.;!?()]{0,60}?)(?=$|[,;(]|\s+(?:and|but|from)\b)"
@@ -100,87 +99,13 @@ NAME = re.compile(
 INTRODUCED = re.compile(
     r"^(?:I am|I['’]m|[Tt]his is) (?P<name>[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)?)(?=$|[,;(]|\s+(?:and|from)\b)"
 )
-PERSONA = tuple(
-    (re.compile(pattern, re.IGNORECASE), priority)
-    for pattern, priority in (
-        (rf"{_AM}(?:not\s+)?(?:{HEALTH})\b", facts.HEALTH),
-        (
-            rf"{_I}(?:have|'ve got|suffer from|was diagnosed with|got diagnosed with)\s+(?:an?\s+|"
-            rf"severe\s+|mild\s+|type \d\s+|chronic\s+)*(?:\w+\s+){{0,2}}?(?:{HEALTH})\b",
-            facts.HEALTH,
-        ),
-        (rf"{_I}(?:do not|don['’]t|can['’]?t|cannot|never)\s+(?:eat|drink|smoke|tolerate|digest)\b", facts.HEALTH),
-        (rf"{_I}take\s+\d[\w.]*\s*(?:mg|ml|pills?|units?)\b", facts.HEALTH),
-        (
-            rf"{_I}(?:(?:live|reside) (?:in|on|at|near|with|alone|by|outside|between|abroad|next)|grew up|"
-            rf"was born|come from)\b",
-            facts.CORE,
-        ),
-        (rf"{_AM}(?:based|living|born|originally|from(?! the\b))\b", facts.CORE),
-        (rf"{_I}no longer\s+(?:live|work|eat|drink|use|own|have|play|smoke)\b", facts.CORE),
-        (
-            rf"{_I}(?:work|worked|freelance)\b(?:\s+\w+ly)?\s+(?:at|for|as|in|from|part|full|remotely)\b",
-            facts.CORE,
-        ),
-        (rf"{_AM}(?:working (?:at|for|as)|self-employed|retired|employed|unemployed|a freelance)\b", facts.CORE),
-        (rf"{_AM}(?:an?|the)\s+(?:[\w-]+\s+){{0,4}}?(?:{OCCUPATION})\b", facts.CORE),
-        (
-            rf"{_I}(?:run|own|lead|manage|founded|co-founded|teach|study|studied|research)\s+(?!into\b|to\b|the\b|"
-            rf"out\b|a (?:test|script|command)\b|this\b|that\b|it\b|"
-            rf"on\b)\w",
-            facts.CORE,
-        ),
-        (rf"{_AM}(?:studying|majoring|enrolled|pursuing)\b", facts.CORE),
-        (
-            rf"{_AM}(?:married|engaged|divorced|single|widowed|\d{{1,3}} years? old|left-handed|"
-            rf"right-handed|colou?r-?blind|bilingual|an only child)\b",
-            facts.CORE,
-        ),
-        (
-            rf"{_AM}(?:\d{{1,2}}|german|french|spanish|italian|portuguese|chinese|japanese|korean|"
-            rf"indian|american|british|canadian|brazilian|dutch|polish|russian|turkish|swiss|austrian|"
-            rf"swedish|norwegian|danish|finnish|greek|mexican|australian|irish|ukrainian)\s*(?:$|,|"
-            rf"and\b)",
-            facts.CORE,
-        ),
-        (
-            rf"{_I}(?:speak|play|collect|practi[cs]e|volunteer|breed|grow|brew|paint|sing|ride|"
-            rf"drive)\s+(?!the (?!piano|guitar|violin|cello|drums|flute|harp|trumpet|saxophone|"
-            rf"clarinet|bass|viola|ukulele|accordion|banjo|oboe)|with\b|this\b|that\b|"
-            rf"it\b)\w",
-            facts.ORDINARY,
-        ),
-        (
-            rf"{_I}(?:have|own|keep|adopted|'ve got)\s+(?:an?|one|two|three|four|five|six|seven|\d+|"
-            rf"many|no|several)\s+(?:[\w-]+\s+){{0,3}}?(?:{POSSESSIONS})\b",
-            facts.ORDINARY,
-        ),
-        (
-            rf"{_I}(?:use|usually use|write in|code in|program in|type on)\s+(?!this\b|that\b|it\b|"
-            rf"the\b|them\b|these\b|those\b|your?\b)\w",
-            facts.ORDINARY,
-        ),
-        (
-            r"^I\s+(?:usually|always|often|never|rarely|generally|normally|mostly|"
-            r"sometimes)\s+(?!wanted|thought|knew|forget|get|got|been|had|heard|seen|said|wonder|mind|"
-            r"understood)\w+\s+\w",
-            facts.ORDINARY,
-        ),
-        (
-            rf"{_AM}(?:an?\s+(?:big|huge|great|lifelong)\s+)?(?:fan of|fond of|passionate about|into|"
-            rf"afraid of|scared of|obsessed with|interested in|a night owl|a morning person|"
-            rf"an early bird)\s+(?!this\b|that\b|it\b|your\b)\w",
-            facts.ORDINARY,
-        ),
-    )
-)
 LIKING = re.compile(
-    rf"(?i){_I}(?:love|like|adore|enjoy|prefer|hate|dislike|detest|loathe|can['’]?t stand|cannot stand|"
+    rf"(?i){SUBJECT}(?:love|like|adore|enjoy|prefer|hate|dislike|detest|loathe|can['’]?t stand|cannot stand|"
     rf"do not like|don['’]t like|don['’]t enjoy|"
     r"am not a fan of)\s+(?P<object>.+)"
 )
 BY_HEART = re.compile(
-    rf"(?i)^my\s+(?:[\w-]+\s+){{0,2}}?(?P<noun>{ATTRIBUTES})(?:\s+[\w-]+){{0,3}}?(?:['’]s|\s+(?:is|are|"
+    rf"(?i)^(?:my|our)\s+(?:[\w-]+\s+){{0,2}}?(?P<noun>{ATTRIBUTES})(?:\s+[\w-]+){{0,3}}?(?:['’]s|\s+(?:is|are|"
     rf"was|lives?|uses?|runs?))\s+(?P<value>.+)"
 )
 RELATION = re.compile(
@@ -189,11 +114,11 @@ RELATION = re.compile(
     r"(?!.*\b(?:asked me|wants me|told me|says|said|keeps?|crash\w*|broken)\b)[\w'’-]+"
 )
 HAS_RELATION = re.compile(
-    rf"(?i){_I}have\s+(?:an?|one|two|three|four|five|\d+|no)\s+(?:[\w-]+\s+){{0,2}}?(?:{RELATIONS})s?\b"
+    rf"(?i){SUBJECT}have\s+(?:an?|one|two|three|four|five|\d+|no)\s+(?:[\w-]+\s+){{0,2}}?(?:{RELATIONS})s?\b"
 )
 RELATION_VERB = re.compile(
-    r"(?i)\b(?:is|are|was|were|has|had|lives?|works?|loves?|likes?|hates?|prefers?|studies|studied|"
-    r"moved|got|plays?|speaks?|teaches|called|named|turns?|comes?|will|visits?|visited|graduat\w+|"
+    r"(?i)\b(?:is|are|was|were|has|had|lives?|works?|go(?:es)?|attends?|loves?|likes?|hates?|prefers?|studies|studied|"
+    r"moved|got|plays?|speaks?|teaches|called|named|turns?|turned|retires?|retired|died|married|comes?|will|visits?|visited|graduat\w+|"
     r"started|runs?|owns?|drives?|eats?|can['’]t|doesn['’]t|don['’]t)\b"
 )
 DECISION = re.compile(
@@ -201,7 +126,7 @@ DECISION = re.compile(
     r"settled on|agreed)\b(?!\s+(?:on\s+)?(?:this|that|it)\b)"
 )
 STRONG_EVENT = re.compile(
-    rf"(?i)^(?:I|we)(?:\s+have|['’]ve)?\s+{_ADV}(?:moved (?:to|from|in)|got (?:married|engaged|"
+    rf"(?i)^(?:I|we)(?:\s+have|['’]ve)?\s+{ADV}(?:moved (?:to|from|in|into)|got (?:married|engaged|"
     rf"promoted|divorced|fired|laid off|hired)|adopted|graduated|"
     r"quit (?:my|smoking|drinking|working)|left my job|lost my job|bought (?:an?|my|our|the|two|three|some)\b|sold my|"
     r"started (?:a new job|working at|learning)|joined|"
@@ -210,7 +135,8 @@ STRONG_EVENT = re.compile(
 )
 DATED_EVENT = re.compile(
     rf"(?i)^(?:I|we)(?:\s+(?:am|are|will|have|had|was|were|just|also|only|finally)|['’](?:m|re|ll|"
-    rf"ve))*\s+(?:going to|{_ADV.rstrip('*')}*)?\s*(?!wonder|think|ask|want|need|try|tried|see|saw|"
+    rf"ve))*\s+(?:going to|{ADV.rstrip('*')}*)?\s*(?!wonder|think|ask|want|need|try|tried|"
+    rf"see(?!ing (?:the|my|our|an?)\b)|saw|"
     rf"got (?:an? )?(?:error|this|that)|not\b|sure\b)"
     r"(?:[\w-]+ing|[\w-]+ed|will|went|flew|met|took|ran|bought|sold|saw|left|began|drove|gave|had|"
     r"have|has|fly|leave|start|travel|arrive|move|"
@@ -239,7 +165,11 @@ RULE = re.compile(
 )
 RULE_CLAUSE = re.compile(
     r"(?i)^I\s+(?:want|need|would like|['’]?d like|expect)\s+you\s+to\s+(?:always|never)\b|"
-    r"^you\s+(?:must|should)\s+(?:always|never)\b"
+    r"^you\s+(?:must|should)\s+(?:always|never)\b|"
+    r"^(?:please\s+)?keep\s+(?:all\s+)?your\s+(?:[\w-]+\s+)?(?:answers?|repl(?:y|ies)|responses?|messages?|"
+    r"explanations?|comments?|summar(?:y|ies)|tone|language)\b|"
+    r"^(?!I\b|we\b|my\b)[a-z]+\b.{3,}\b(?:from now on|from today on|going forward|in (?:the )?future|"
+    r"at all times)[.!]*$"
 )
 LANGUAGE_RULE = re.compile(
     rf"(?i)^(?:please\s+)?(?:always\s+)?(?:answer|reply|respond|write|speak|talk)(?:\s+(?:to me|me|"

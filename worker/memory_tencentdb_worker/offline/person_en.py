@@ -54,16 +54,26 @@ _WORDS = (
     (re.compile(r"(?i)\bour\b"), "the user's"),
     (re.compile(r"\b(?:us|Us)\b"), "the user and others"),
 )
+_NEXT_CLAUSE = re.compile(r"[,;]|\b(?:but|because|when|while|that|who|which|if|so)\b")
 _IRREGULAR_S = {"go": "goes", "do": "does", "have": "has", "be": "is"}
 
 
 def to_third_person(text: str) -> str:
     """A sentence about the user with its first letter large and a full stop at its end."""
     text = _SUBJECT.sub(_retell, text.replace("’", "'"))
+    text = _with_own(text)
     for pattern, replacement in _WORDS:
         text = pattern.sub(replacement, text)
     text = re.sub(r"\band (also )?the user ", r"and \1", text).strip(" ,;:-–—")
     return as_sentence(text)
+
+
+def _with_own(text: str) -> str:
+    """In the clause of which the user is the subject, `their` can be nobody else's."""
+    head, subject, rest = text.partition("the user ")
+    following = _NEXT_CLAUSE.search(rest)
+    end = following.start() if following else len(rest)
+    return head + subject + re.sub(r"\bmy\b", "their", rest[:end]) + rest[end:]
 
 
 def as_sentence(text: str) -> str:

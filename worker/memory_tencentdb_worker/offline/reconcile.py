@@ -3,79 +3,100 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from memory_tencentdb_worker.models import Atom, AtomChanges, NewAtom, Source
-from memory_tencentdb_worker.offline.extract import EXTRACTOR
-from memory_tencentdb_worker.offline.slots import Slot, normalised, slot_of
+from memory_tencentdb_worker.models import BY_RULES, Atom, AtomChanges, AtomType, NewAtom, Source
+from memory_tencentdb_worker.offline.slots import Slot, ends, same_statement, slot_of
+
+Spoken = tuple[int, int]
+"""When something was said, and the `seq` of its message, which decides between equal times."""
 
 
-def plan_changes(new: Sequence[NewAtom], known: Sequence[Atom], said: Mapping[str, int]) -> AtomChanges:
-    """`known` are live atoms of the same scope, in any order; `said` has for each atom, by id, the `seq` of the newest
-    message it rests on. Nothing is ever dropped: what is neither a repetition nor a new value is added. When one batch
-    fills a slot twice, the later one wins over the earlier one too. A value older than a known one is added as one
+def plan_changes(new: Sequence[NewAtom], known: Sequence[Atom], said: Mapping[str, Spoken]) -> AtomChanges:
+    """`known` are live atoms of the same scope, in any order; `said` has for each atom, by id, when the newest message
+    it rests on was said. Nothing is ever dropped: what is neither a repetition nor a new value is added. When one batch
+    fills a slot twice, the later one supersedes the earlier one too. A value older than a known one is added as one
     that held before it."""
-    by_text = {normalised(atom.content): atom.id for atom in sorted(known, key=lambda atom: atom.seq)}
-    holders: dict[str, list[tuple[str, Slot]]] = {}
+    standing = _Standing(said)
     for old in sorted(known, key=lambda atom: atom.seq):
-        _hold(holders, old.id, slot_of(old.content))
+        standing.put(old)
     add: list[NewAtom] = []
     supersede: dict[str, str] = {}
-    outdated: dict[str, str] = {}
     confirm: dict[str, tuple[Source, ...]] = {}
     for atom in new:
-        same = by_text.get(normalised(atom.content))
-        if same is not None and same not in supersede:
+        one = _held(atom)
+        same = standing.same(one)
+        if same is not None:
             confirm[same] = confirm.get(same, ()) + atom.sources
             continue
-        slot = slot_of(atom.content)
-        later = _later_holder(holders, slot, atom, said)
-        if later is not None:
-            outdated[atom.id] = later
-            add.append(atom)
-            continue
-        for old_id in _replaced(holders, slot):
-            supersede[old_id] = atom.id
         add.append(atom)
-        _hold(holders, atom.id, slot)
-    replaced_here = {atom.id for atom in add} & supersede.keys()
+        later = standing.later(one)
+        if later is not None:
+            supersede[atom.id] = later
+            continue
+        supersede.update(dict.fromkeys(standing.replace(one), atom.id))
+        standing.put(atom)
     return AtomChanges(
-        add=tuple(atom for atom in add if atom.id not in replaced_here),
-        supersede=tuple(
-            (old, _final(new_id, supersede)) for old, new_id in supersede.items() if old not in replaced_here
-        )
-        + tuple(outdated.items()),
+        add=tuple(add),
+        supersede=tuple(supersede.items()),
         confirm=tuple(confirm.items()),
         scene_name=new[-1].scene_name if new else "",
-        extractor=EXTRACTOR,
+        extractor=BY_RULES,
     )
 
 
-def _hold(holders: dict[str, list[tuple[str, Slot]]], atom_id: str, slot: Slot | None) -> None:
-    if slot is not None:
-        holders.setdefault(slot.name, []).append((atom_id, slot))
+@dataclass(frozen=True)
+class _Held:
+    id: str
+    text: str
+    slot: Slot | None
+    is_event: bool
 
 
-def _later_holder(
-    holders: dict[str, list[tuple[str, Slot]]], slot: Slot | None, atom: NewAtom, said: Mapping[str, int]
-) -> str | None:
-    """The atom that fills the slot, or has ended this value, since a later message."""
-    for id, other in holders.get(slot.name, []) if slot else []:
-        if slot and said[id] > said[atom.id] and (not other.ended or slot.value.startswith(other.value)):
-            return id
-    return None
+@dataclass
+class _Standing:
+    """What holds so far, as atoms are compared one by one in the order in which they were said."""
+
+    said: Mapping[str, Spoken]
+    held: list[_Held] = field(default_factory=list)
+
+    def put(self, atom: Atom | NewAtom) -> None:
+        self.held.append(_held(atom))
+
+    def same(self, new: _Held) -> str | None:
+        """Who says the same already: in the same words, or of the same value of a slot with more words."""
+        for old in self.held:
+            if old.text == new.text or (_same_value(old, new) and not old.is_event and old.text.startswith(new.text)):
+                return old.id
+        return None
+
+    def later(self, new: _Held) -> str | None:
+        """The atom that fills the slot, or has ended this value, since a later message."""
+        after = (old for old in self.held if self.said[old.id] > self.said[new.id])
+        return next((old.id for old in after if _replaces(old, new)), None)
+
+    def replace(self, new: _Held) -> list[str]:
+        """The ids that hold no longer, which are taken out."""
+        gone = [old for old in self.held if _replaces(new, old)]
+        self.held = [old for old in self.held if old not in gone]
+        return [old.id for old in gone]
 
 
-def _replaced(holders: dict[str, list[tuple[str, Slot]]], slot: Slot | None) -> list[str]:
-    """The ids that lose their slot, which are taken out of `holders`. An ended value ends only its own."""
-    if slot is None:
-        return []
-    held = holders.get(slot.name, [])
-    gone = [(old_id, old) for old_id, old in held if not slot.ended or old.value.startswith(slot.value)]
-    holders[slot.name] = [entry for entry in held if entry not in gone]
-    return [old_id for old_id, _ in gone]
+def _held(atom: Atom | NewAtom) -> _Held:
+    text = same_statement(atom.content)
+    return _Held(atom.id, text, slot_of(atom.content), atom.type is AtomType.EPISODIC)
 
 
-def _final(atom_id: str, supersede: dict[str, str]) -> str:
-    while atom_id in supersede:
-        atom_id = supersede[atom_id]
-    return atom_id
+def _same_value(one: _Held, other: _Held) -> bool:
+    return one.slot is not None and one.slot == other.slot and not one.slot.ended
+
+
+def _replaces(later: _Held, earlier: _Held) -> bool:
+    """A value that ends takes only itself along. How one came to a value stays true as long as the value does."""
+    if ends(later.text, earlier.text):
+        return True
+    if later.slot is None or earlier.slot is None or later.slot.name != earlier.slot.name:
+        return False
+    if later.slot.ended:
+        return earlier.slot.value.startswith(later.slot.value)
+    return not (earlier.is_event and _same_value(earlier, later))

@@ -19,9 +19,11 @@ from memory_tencentdb_worker.offline.patterns_en import (
     APPOSITION,
     BY_HEART,
     CALL_ME,
+    COUPLE,
     DATED_EVENT,
     DECISION,
     HAS_RELATION,
+    HAVE_GOT,
     INFINITIVE,
     INTERJECTION,
     INTRODUCED,
@@ -31,8 +33,8 @@ from memory_tencentdb_worker.offline.patterns_en import (
     NOUN_EVENT,
     ONE_OFF,
     ONE_OFF_ASK,
-    PERSONA,
     PLAN,
+    POINTING,
     RELATION,
     RELATION_VERB,
     REMEMBER,
@@ -51,6 +53,7 @@ from memory_tencentdb_worker.offline.patterns_en import (
     UNREAL,
 )
 from memory_tencentdb_worker.offline.person_en import as_sentence, to_third_person
+from memory_tencentdb_worker.offline.persona_en import PERSONA
 from memory_tencentdb_worker.offline.sentences import holds_quotation
 from memory_tencentdb_worker.offline.topics import rules_topic, topic_of
 from memory_tencentdb_worker.offline.words_en import NOT_NAMES
@@ -108,10 +111,31 @@ def _remembered(statement: str, said_at: int, zone: tzinfo) -> Iterator[Fact]:
 
 def _facts_of_statement(statement: str, said_at: int, zone: tzinfo) -> Iterator[Fact]:
     statement = APPOSITION.sub(r"\1 and I'm \2", TAIL.sub("", statement.rstrip(".! ")))
+    couple = COUPLE.match(statement)
+    if couple is not None:
+        yield from _fact_of_two(couple["both"], statement[couple.end() :], said_at, zone)
+        return
     for clause in SPLIT.split(_with_subjects(statement)):
         fact = _clause_fact(clause.strip(" ,"), said_at, zone)
         if fact is not None:
             yield fact
+
+
+def _fact_of_two(both: str, rest: str, said_at: int, zone: tzinfo) -> Iterator[Fact]:
+    """`My partner and I have been together for ten years`: read like a sentence about us, told of both."""
+    clause = SPLIT.split(rest)[0].strip(" ,")
+    span = find_span(clause, said_at, zone)
+    kind = _kind(f"We {clause}", span)
+    if kind is None and re.match(r"(?:are|have|live|run|own|share|met|work)\b", clause):
+        kind = (AtomType.PERSONA, facts.RELATION)
+    if kind is not None and "you" not in clause.split():
+        yield _fact(
+            kind[0],
+            f"{both} and the user {clause}",
+            facts.RELATION,
+            find_span(f"{both} and the user {clause}", said_at, zone),
+            zone,
+        )
 
 
 def _with_subjects(statement: str) -> str:
@@ -159,7 +183,7 @@ def _one_off(sentence: str) -> Fact:
 
 def _clause_fact(clause: str, said_at: int, zone: tzinfo) -> Fact | None:
     span = find_span(clause, said_at, zone)
-    body = _after_leading_date(clause, span)
+    body = HAVE_GOT.sub("I have", _after_leading_date(clause, span))
     name = _name(body)
     if name is not None:
         return Fact(AtomType.PERSONA, f"The user's name is {name}.", facts.CORE, topic_of("home", chinese=False))
@@ -178,7 +202,7 @@ def _kind(body: str, span: Span | None) -> tuple[AtomType, int] | None:
         return AtomType.EPISODIC, facts.EVENT
     if span is not None and NOUN_EVENT.match(body) and not re.search(r"(?i)\b(?:birthday|anniversary)\b", body):
         return AtomType.EPISODIC, facts.EVENT
-    priority = None if TROUBLE.search(body) else _persona_priority(body)
+    priority = None if TROUBLE.search(body) or POINTING.search(body) else _persona_priority(body)
     happened = priority == facts.RELATION and span is not None and span.relative
     if priority is not None and not happened:
         return AtomType.PERSONA, priority

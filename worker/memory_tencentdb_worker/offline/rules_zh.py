@@ -73,6 +73,8 @@ def read_sentence_zh(sentence: str, said_at: int, zone: tzinfo) -> Iterator[Fact
         return
     if UNREAL.search(sentence):
         return
+    if asked:  # what is asked stands at the end; a fact may stand before it
+        sentence = re.split(r"[，,；;](?=[^，,；;]*$)", sentence)[0] if re.search(r"[，,；;]", sentence) else ""
     yield from _statement_facts(sentence, said_at, zone)
 
 
@@ -131,7 +133,7 @@ def _statement_facts(sentence: str, said_at: int, zone: tzinfo) -> Iterator[Fact
         elif part is not None and "我" not in text and not re.match(r"^(?:所以|但|不过|他|她|你)", text):
             part = _Part(part.type, f"{part.text}，{text}", part.priority)
         if "我" in text:
-            subject_known = OWN_SUBJECT.search(text) is not None
+            subject_known = OWN_SUBJECT.search(text) is not None and HAS_KIN.match(text) is None
     if part is not None:
         yield _fact(part, said_at, zone)
 
@@ -180,7 +182,8 @@ def _persona_priority(body: str) -> int | None:
         return None
     liking = LIKING.match(body)
     if liking:
-        return None if ANAPHORA.match(liking["object"]) else facts.ORDINARY
+        named = liking["object"].strip("的了吧啊呀哦 ")
+        return None if not named or ANAPHORA.match(named) else facts.ORDINARY
     for pattern, priority in PERSONA:
         if pattern.match(body):
             return priority

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_FENCE = re.compile(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)")
-_COMMENT = re.compile(r"(?s)<!--.*?(?:-->|\Z)")
+from memory_tencentdb_worker.text.foreign import COMMENT, FENCE, QUOTED_LINE, TAGGED
+
 _MARKUP = re.compile(r"<[/!?a-zA-Z]|-->|\]\(|[<\[({]\W*\Z")
-_TAGGED = re.compile(r"(?s)<([a-z][\w-]*)\b[^>]*>.*?</\1>", re.IGNORECASE)
-_QUOTED_LINE = re.compile(r"^\s*(?:>|\||#!|\$ |\+\+\+|---|@@)")
 # From such a line on, the text is somebody else's: what follows the colon is material, not a statement of the user.
 _MATERIAL = re.compile(
     r"(?i)\b(?:here(?:'s| is| are)|this is|following|below|paste[ds]?|summari[sz]e|translat\w+|"
@@ -30,8 +28,8 @@ _END = re.compile(r"(?<!<)[。！？；!?]+(?!\[)[”」』\"')）]*|\.+[\"')]*(
 def own_sentences(text: str) -> list[str]:
     """The user's sentences in order, with their end marks. Text after an announcement such as `the article says:`
     is not his, so nothing of it comes back."""
-    text = _TAGGED.sub("\n", _COMMENT.sub(" ", _FENCE.sub("\n", text)))
-    text = "\n".join(line for line in text.split("\n") if not _QUOTED_LINE.match(line))
+    text = TAGGED.sub("\n", COMMENT.sub(" ", FENCE.sub("\n", text)))
+    text = "\n".join(line for line in text.split("\n") if not QUOTED_LINE.match(line))
     material = _MATERIAL.search(text)
     if material:
         text = text[: material.start()]

@@ -47,10 +47,20 @@ _TOPICS: tuple[tuple[str, str, str, str], ...] = (
         r"boyfriend|fianc\w+|sons?|daughters?|kids?|child|"
         r"children|twins?|cousin|uncle|aunt|grand\w+|nephew|niece|family|dogs?|cats?|puppy|kitten|"
         r"parrot|rabbit|house|apartment|flat|home|"
-        r"hometown|moved|moving|moves|lives?|born|grew|married|wedding|engaged|divorced|garden|friend\w*|neighbou?r",
+        r"hometown|birthday|moved|moving|moves|lives?|born|grew|married|wedding|engaged|divorced|garden|friend\w*|neighbou?r",
         "妈妈|母亲|爸爸|父亲|父母|姐姐|妹妹|哥哥|弟弟|老婆|妻子|丈夫|老公|女朋友|男朋友|女儿|儿子|"
         "孩子|奶奶|爷爷|外婆|外公|家人|朋友|狗|猫|"
-        "房子|公寓|家|老家|搬|住|出生|长大|结婚|婚礼|订婚|离婚|双胞胎",
+        "房子|公寓|家|老家|生日|搬|住|出生|长大|结婚|婚礼|订婚|离婚|双胞胎",
+    ),
+    (
+        "Interests",
+        "兴趣爱好",
+        r"plays?|sings?|paint\w*|music\w*|band|orchestra|choir|concerts?|guitar|piano|violin|viola|cello|books?|novels?|"
+        r"reads?|reading|writer|films?|movies?|series|podcasts?|games?|chess|photograph\w*|hik\w+|climb\w*|bouldering|"
+        r"cycl\w+|runs?|running|swim\w*|football|collects?|hobby|hobbies|loves?|likes?|enjoys?|adores?|prefers?|hates?|"
+        r"dislikes?|favou?rite|fond|fan|interested",
+        "喜欢|爱好|热爱|讨厌|偏爱|偏好|感兴趣|兴趣|音乐|乐队|钢琴|吉他|电影|小说|看书|读书|游戏|象棋|围棋|摄影|"
+        "画画|唱歌|跳舞|爬山|徒步|游泳|足球|篮球|收集",
     ),
 )
 RULES_EN, RULES_ZH = "Rules", "约定"

@@ -74,10 +74,13 @@ POSSESSIONS = (
     r"daughters?|brothers?|sisters?|siblings|twins|"
     r"company|startup|bakery|shop|store|restaurant|cafe|café|degree|PhD|master's|bachelor's|tattoos?|"
     r"piano|guitar|violin|telescope|"
+    r"boats?|dinghy|canoe|kayak|yacht|caravan|camper|tractor|scooter|cabin|cottage|sauna|workshop|"
     r"greenhouse|allotment|blog|podcast|licence|license"
 )
+COMMANDS = r"(?:npm|npx|pip|git|docker|make|cmake|pytest|cargo|yarn|apt|brew|kubectl|python|node|sudo|bash|curl)\b"
 EVENT_NOUNS = (
-    r"meeting|deadline|launch|exam|exams|wedding|flight|appointment|interview|release|birthday|trip|"
+    r"meeting|deadline|launch|exam|exams|(?:driving|blood|eye|language|citizenship) test|"
+    r"check-?up|audition|wedding|flight|appointment|interview|release|birthday|trip|"
     r"conference|surgery|operation|party|demo|"
     r"concert|move|marathon|race|presentation|defen[cs]e|thesis|vacation|holiday|holidays|anniversary|"
     r"visa|contract|lease|kickoff|"
