@@ -39,13 +39,14 @@ def add_commands(commands: Commands, places: argparse.ArgumentParser) -> None:
     parser.add_argument("--sort", choices=("asc", "desc"), default="desc", help="by time (default desc)")
     parser.add_argument("--file", metavar="NAME", help="with -L L2: one scene in full")
     parser.add_argument("--format", choices=("table", "json", "jsonl"), default="table")
+    parser.add_argument("--as-of", metavar="ISO", help="with -L: what was known and valid then")
     parser.add_argument("--user-id", metavar="U", help="only this user's; default: everybody's")
 
 
 def run_inspect(args: argparse.Namespace) -> int:
     given = {
         name: getattr(args, name)
-        for name in ("level", "since", "until", "filter", "limit", "offset", "sort", "file", "user_id")
+        for name in ("level", "since", "until", "filter", "limit", "offset", "sort", "file", "user_id", "as_of")
         if getattr(args, name) is not None
     }
     document = find_worker(args).client.get(f"{INSPECT}?{urlencode(given, errors='surrogatepass')}")

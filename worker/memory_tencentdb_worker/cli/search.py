@@ -32,6 +32,7 @@ def add_commands(commands: Commands, places: argparse.ArgumentParser) -> None:
         parser.add_argument("query", metavar="QUERY")
         parser.add_argument("--limit", type=int, metavar="N", help="at most N results (default 5)")
         parser.add_argument("--user-id", default="", metavar="U")
+        parser.add_argument("--as-of", metavar="ISO", help="answer from what was known and valid then")
 
 
 def run_memories(args: argparse.Namespace) -> int:
@@ -43,7 +44,7 @@ def run_conversations(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace, route: str, more: dict[str, Any]) -> int:
-    body = {"query": args.query, "limit": args.limit, "user_id": args.user_id, **more}
+    body = {"query": args.query, "limit": args.limit, "user_id": args.user_id, "as_of": args.as_of, **more}
     given = {name: value for name, value in body.items() if value is not None}
     answer = find_worker(args).client.post(route, given)
     if args.json:

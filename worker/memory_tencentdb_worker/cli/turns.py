@@ -36,6 +36,7 @@ def add_commands(commands: Commands, places: argparse.ArgumentParser) -> None:
     recall.add_argument("--session", required=True, metavar="S")
     recall.add_argument("--max-tokens", type=int, metavar="N", help="hard budget of the volatile part")
     recall.add_argument("--user-id", default="", metavar="U")
+    recall.add_argument("--as-of", metavar="ISO", help="answer from what was known and valid then")
 
 
 def run_capture(args: argparse.Namespace) -> int:
@@ -64,6 +65,7 @@ def run_recall(args: argparse.Namespace) -> int:
         "session_key": args.session,
         "user_id": args.user_id,
         **({"max_tokens": args.max_tokens} if args.max_tokens is not None else {}),
+        **({"as_of": args.as_of} if args.as_of else {}),
     }
     answer = find_worker(args).client.post(RECALL, body)
     if args.json:

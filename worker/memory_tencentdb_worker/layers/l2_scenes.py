@@ -21,14 +21,15 @@ from memory_tencentdb_worker.layers.scene_changes import (
 )
 from memory_tencentdb_worker.layers.schedule import after_l2, after_scenes
 from memory_tencentdb_worker.layers.sections import atom_record, json_lines, scene_record, section
-from memory_tencentdb_worker.layers.trust import words_of_others
+from memory_tencentdb_worker.layers.short_ids import ShortIds
+from memory_tencentdb_worker.layers.shown_scenes import shown_scenes, without_blind_archiving
+from memory_tencentdb_worker.layers.trust import own_summary, words_of_others
 from memory_tencentdb_worker.llm.base import LLM
 from memory_tencentdb_worker.models import OF_OTHERS, Atom, Lease, Scene, SceneChange
+from memory_tencentdb_worker.offline.assemble import SCENE_CHARS
 from memory_tencentdb_worker.store.base import Store
 
 BATCH_ATOMS = 40
-SCENE_CHARS = 1_500
-"""The manual's size of one scene, counted over its lines."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +61,12 @@ def run(lease: Lease, parts: Parts, now: int) -> Outcome:
     return _by_rules(this) if parts.llm is None else _by_model(this, parts.llm)
 
 
-def scene_sections(atoms: Sequence[Atom], scenes: Sequence[Scene], limits: Limits, zone: tzinfo) -> str:
+def scene_sections(atoms: Sequence[Atom], scenes: Sequence[Scene], limits: Limits, zone: tzinfo, ids: ShortIds) -> str:
     bounds = {"max_scenes": limits.max_scenes, "count": len(scenes), "max_chars": limits.max_chars}
     return "\n\n".join(
         (
-            section("atoms", json_lines(atom_record(atom, zone) for atom in atoms)),
-            section("scenes", json_lines(scene_record(scene, zone) for scene in scenes)),
+            section("atoms", json_lines(atom_record(atom, zone, ids) for atom in atoms)),
+            section("scenes", json_lines(scene_record(scene, zone, ids) for scene in scenes)),
             section("limits", json_lines([bounds])),
         )
     )
@@ -78,11 +79,14 @@ def replaced_atoms(ids: set[str], store: Store) -> set[str]:
 
 def _by_model(this: _Run, llm: LLM) -> Outcome:
     config, atoms = this.parts.config, this.atoms
+    ids = ShortIds()
+    shown = shown_scenes(this.present.scenes, atoms)
     question = Question(
         task="l2-scenes",
         scope=this.lease.scope,
-        user=scene_sections(atoms, this.present.scenes, _limits(config), this.parts.zone),
+        user=scene_sections(atoms, shown, _limits(config), this.parts.zone, ids),
         keys=(),
+        ids=ids,
         model=config.memory.persona.model,
     )
     try:
@@ -95,7 +99,7 @@ def _by_model(this: _Run, llm: LLM) -> Outcome:
         this.parts.store.park_job(this.lease, f"{error.code}: {error}", what_came(error), this.now)
         return Parked(error.code)
     bench = _workbench(this)
-    apply_operations(answer, bench)
+    apply_operations(without_blind_archiving(answer, bench, shown), bench)
     place_left_out(atoms, bench)
     return _apply(this, bench, answer.persona_request)
 
@@ -103,13 +107,16 @@ def _by_model(this: _Run, llm: LLM) -> Outcome:
 def _by_rules(this: _Run) -> Outcome:
     bench = _workbench(this)
     place_left_out(this.atoms, bench)
-    return _apply(this, bench, "")
+    return _apply(this, bench, "scenes changed")  # a persona by rules costs nothing, so that it never lags behind
 
 
 def _present_scenes(scope: str, store: Store) -> _Scenes:
     scenes = store.scenes(scope)
     gone = replaced_atoms({source for scene in scenes for source in sources_of(scene.sections)}, store)
-    kept = tuple(replace(scene, sections=without_lines_of(scene.sections, gone)) for scene in scenes)
+    kept = tuple(
+        replace(scene, sections=without_lines_of(scene.sections, gone), summary=own_summary(scene, gone))
+        for scene in scenes
+    )
     outdated = frozenset(now.name for before, now in zip(scenes, kept, strict=True) if before != now)
     return _Scenes(kept, outdated)
 

@@ -7,20 +7,18 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 from memory_tencentdb_worker.errors import LLMContent, LLMTerminal, LLMTransient
-from memory_tencentdb_worker.layers.bodies import Body, cut_end, read_body, sources_of, without_lines_of
+from memory_tencentdb_worker.layers.bodies import Body, read_body, sources_of, without_lines_of
 from memory_tencentdb_worker.layers.calls import Question, ask, what_came
 from memory_tencentdb_worker.layers.l2_scenes import replaced_atoms
 from memory_tencentdb_worker.layers.outcome import Done, Outcome, Parked, outcome_of
 from memory_tencentdb_worker.layers.parts import Parts
 from memory_tencentdb_worker.layers.schedule import after_persona, persona_trigger
 from memory_tencentdb_worker.layers.sections import json_lines, scene_record, section, section_records
+from memory_tencentdb_worker.layers.short_ids import ShortIds
 from memory_tencentdb_worker.layers.trust import own_scene, words_of_others
 from memory_tencentdb_worker.llm.base import LLM
 from memory_tencentdb_worker.models import Lease, Persona, Scene, Section
-from memory_tencentdb_worker.offline.assemble import assemble_persona
-
-PERSONA_CHARS = 2_000
-"""The manual's size of a persona, counted over its lines."""
+from memory_tencentdb_worker.offline.assemble import PERSONA_CHARS, assemble_persona, cut_end
 
 
 @dataclass(frozen=True)
@@ -48,11 +46,11 @@ def run(lease: Lease, parts: Parts, now: int) -> Outcome:
     return _by_rules(this) if parts.llm is None else _by_model(this, parts.llm)
 
 
-def persona_sections(scenes: Sequence[Scene], current: Sequence[Section], zone: tzinfo) -> str:
-    persona = json_lines([{"sections": section_records(current)}]) if current else ""
+def persona_sections(scenes: Sequence[Scene], current: Sequence[Section], zone: tzinfo, ids: ShortIds) -> str:
+    persona = json_lines([{"sections": section_records(current, ids)}]) if current else ""
     return "\n\n".join(
         (
-            section("scenes", json_lines(scene_record(scene, zone) for scene in scenes)),
+            section("scenes", json_lines(scene_record(scene, zone, ids) for scene in scenes)),
             section("persona", persona),
             section("limits", json_lines([{"max_chars": PERSONA_CHARS}])),
         )
@@ -63,16 +61,19 @@ def _by_rules(this: _Run) -> Outcome:
     scenes = _own_scenes(this.parts.store.scenes(this.lease.scope), this.parts)
     current = replace(this.current, sections=this.holding) if this.current else None
     persona = assemble_persona(scenes, current, PERSONA_CHARS, this.now, this.lease.scope)
-    return _apply(this.lease, persona, this.parts, this.now)
+    unchanged = this.current is not None and this.current.sections == persona.sections
+    return _apply(this.lease, None if unchanged else persona, this.parts, this.now)
 
 
 def _by_model(this: _Run, llm: LLM) -> Outcome:
     known = _known_sources(this.changed, this.holding)
+    ids = ShortIds()
     question = Question(
         task="l3-persona",
         scope=this.lease.scope,
-        user=persona_sections(this.changed, this.holding, this.parts.zone),
+        user=persona_sections(this.changed, this.holding, this.parts.zone, ids),
         keys=(),
+        ids=ids,
         model=this.parts.config.memory.persona.model,
     )
     try:

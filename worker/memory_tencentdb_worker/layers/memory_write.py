@@ -56,14 +56,16 @@ def write_memory(
         return MemoryWriteResponse([], [])
     at = now if request.at is None else parse_instant(request.at, zone)
     text = clean_text(request.content, Role.USER)
-    old_text = request.old_text.strip() or (text if request.action == "remove" else "")
+    old_text = clean_text(request.old_text, Role.USER) or (text if request.action == "remove" else "")
     replaced = _mirrored(old_text, request.user_id, store) if request.action != "add" else []
     evidence = text or old_text
     if not evidence:
         return MemoryWriteResponse([], [])
     source = _record_evidence(request, evidence, store, at, now)
+    if source is None:
+        return MemoryWriteResponse([], [])
     if request.action == "remove" or not text:
-        changes = AtomChanges(close=tuple(atom.id for atom in replaced), extractor=EXTRACTOR)
+        changes = AtomChanges(close=tuple(atom.id for atom in replaced), closed_at=at, extractor=EXTRACTOR)
     else:
         atom = _atom(request, text, source)
         replaced = [old for old in replaced if old.id != atom.id]
@@ -85,8 +87,8 @@ def _check(request: MemoryWriteRequest) -> None:
     check_key("write_id", request.write_id, longest=TURN_ID_LIMIT - len("memory-write:"))
 
 
-def _record_evidence(request: MemoryWriteRequest, text: str, store: Store, at: int, now: int) -> Source:
-    """The written text as a turn of its own session, which L1 passes over."""
+def _record_evidence(request: MemoryWriteRequest, text: str, store: Store, at: int, now: int) -> Source | None:
+    """The written text as a turn of its own session, which L1 passes over. None: it may not be remembered."""
     turn = NewTurn(
         scope=request.user_id,
         turn_id=f"memory-write:{request.write_id or new_turn_id()}",
@@ -99,7 +101,7 @@ def _record_evidence(request: MemoryWriteRequest, text: str, store: Store, at: i
     receipt = store.add_turn(turn, bookkeeping(now), now)
     digest = text_hash(text)
     held = store.messages_by_id(receipt.message_ids)  # a write_id used for several texts: the turn holds them all
-    return Source(next(message.id for message in held if message.hash == digest), digest)
+    return next((Source(message.id, digest) for message in held if message.hash == digest), None)
 
 
 def _atom(request: MemoryWriteRequest, text: str, source: Source) -> NewAtom:

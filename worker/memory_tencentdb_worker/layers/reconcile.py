@@ -14,13 +14,17 @@ from memory_tencentdb_worker.config.model import Config
 from memory_tencentdb_worker.embedding.base import Embedder
 from memory_tencentdb_worker.errors import EmbeddingError, LLMContent
 from memory_tencentdb_worker.layers.calls import Question, ask
+from memory_tencentdb_worker.layers.candidates import related_atoms
 from memory_tencentdb_worker.layers.extraction import holds_for_user, same_text
 from memory_tencentdb_worker.layers.l1_answer import ALWAYS, rank
 from memory_tencentdb_worker.layers.l1_decisions import Action, Decision, read_decisions
 from memory_tencentdb_worker.layers.order import last_said
 from memory_tencentdb_worker.layers.parts import Parts
+from memory_tencentdb_worker.layers.same_batch import known_form, relate_to_each_other
 from memory_tencentdb_worker.layers.sections import atom_record, json_lines, section
+from memory_tencentdb_worker.layers.short_ids import ShortIds
 from memory_tencentdb_worker.models import Atom, AtomChanges, AtomType, Filter, NewAtom, Origin, Source
+from memory_tencentdb_worker.offline.reconcile import Spoken
 from memory_tencentdb_worker.store.base import Store
 from memory_tencentdb_worker.text.ids import atom_id
 from memory_tencentdb_worker.text.segment import query_terms
@@ -34,13 +38,29 @@ EXACT_LOOKUP = 10
 
 @dataclass
 class _Plan:
-    """Changes in the making; each known atom is replaced at most once."""
+    """Changes in the making; each known atom is replaced at most once. What this run has added is known from then on
+    to the statements that were made after it."""
 
     add: list[NewAtom] = field(default_factory=list)
     supersede: dict[str, str] = field(default_factory=dict)
     confirm: dict[str, tuple[Source, ...]] = field(default_factory=dict)
+    known: dict[str, Atom] = field(default_factory=dict)  # by id: what this run has added or confirmed
+    became: dict[str, str] = field(default_factory=dict)  # the id of a new atom -> the id under which it is known
+
+    def stores(self, new: NewAtom, scope: str, said: Spoken) -> None:
+        self.add.append(new)
+        self.known[new.id] = known_form(new, scope, said)
+
+    def find(self, id: str, related: Mapping[str, Atom], *, follow: bool) -> Atom | None:
+        """What is known under an id; with `follow` what has taken its place in this run, otherwise None for an atom
+        that has been replaced."""
+        id = self.became.get(id, id)
+        while id in self.supersede and follow:
+            id = self.supersede[id]
+        return None if id in self.supersede else self.known.get(id) or related.get(id)
 
     def confirms(self, known: Atom, sources: Sequence[Source]) -> None:
+        self.known[known.id] = known
         self.confirm[known.id] = tuple(dict.fromkeys((*self.confirm.get(known.id, ()), *sources)))
 
     def replaces(self, new: NewAtom, targets: Sequence[Atom]) -> None:
@@ -59,21 +79,27 @@ class _Plan:
 class _Context:
     scope: str
     zone: tzinfo
-    said: Mapping[str, int]  # by atom id: its newest message
+    said: dict[str, Spoken]  # by atom id: its newest message
 
 
-def reconcile(new: Sequence[NewAtom], scope: str, parts: Parts) -> AtomChanges:
-    """At most one model call (two with a repair), none without candidates.
+def reconcile(
+    new: Sequence[NewAtom], scope: str, parts: Parts, passed_over: frozenset[str] = frozenset()
+) -> AtomChanges:
+    """At most one model call (two with a repair), none without candidates. Known atoms in `passed_over` are none.
 
     Raises LLMTransient or LLMTerminal. An answer that cannot be used stores every atom: two memories that say the
     same are better than one that is missing.
     """
     plan = _Plan()
-    open_atoms = [atom for atom in new if not _settled(atom, scope, parts.store, plan)]
-    related = _related(open_atoms, scope, parts) if parts.llm and parts.config.memory.extraction.enable_dedup else {}
+    open_atoms = [atom for atom in new if not _settled(atom, scope, parts.store, plan, passed_over)]
+    compares = parts.llm is not None and parts.config.memory.extraction.enable_dedup
+    related = _related(open_atoms, scope, parts, passed_over) if compares else {}
+    offered = [known for atoms in related.values() for known in atoms]
+    context = _Context(scope, parts.zone, dict(last_said([*open_atoms, *offered], parts.store)))
+    open_atoms.sort(key=lambda atom: context.said[atom.id])
+    if compares:
+        relate_to_each_other(open_atoms, related, scope, context.said)
     decisions = _decisions(open_atoms, related, scope, parts) if related else {}
-    offered = [known for atoms in related.values() for known in atoms] if decisions else []
-    context = _Context(scope, parts.zone, last_said([*open_atoms, *offered], parts.store) if decisions else {})
     for atom in open_atoms:
         _carry_out(decisions.get(atom.id), atom, related.get(atom.id, []), context, plan)
     return AtomChanges(
@@ -81,33 +107,36 @@ def reconcile(new: Sequence[NewAtom], scope: str, parts: Parts) -> AtomChanges:
     )
 
 
-def reconcile_sections(new: Sequence[NewAtom], related: Mapping[str, Sequence[Atom]], zone: tzinfo) -> str:
+def reconcile_sections(
+    new: Sequence[NewAtom], related: Mapping[str, Sequence[Atom]], zone: tzinfo, ids: ShortIds
+) -> str:
     candidates = {atom.id: atom for atoms in related.values() for atom in atoms}
     records = [
         {
-            "id": atom.id,
+            "id": ids.short(atom.id),
             "content": atom.content,
             "type": atom.type.value,
             "priority": atom.priority,
             "scene_name": atom.scene_name,
             "at": iso_local(atom.activity_start, zone) if atom.activity_start is not None else "",
-            "related": [known.id for known in related.get(atom.id, [])],
+            "related": [ids.short(known.id) for known in related.get(atom.id, [])],
         }
         for atom in new
     ]
     return "\n\n".join(
         (
             section("new", json_lines(records)),
-            section("candidates", json_lines(atom_record(atom, zone) for atom in candidates.values())),
+            section("candidates", json_lines(atom_record(atom, zone, ids) for atom in candidates.values())),
         )
     )
 
 
-def _settled(new: NewAtom, scope: str, store: Store, plan: _Plan) -> bool:
+def _settled(new: NewAtom, scope: str, store: Store, plan: _Plan, passed_over: frozenset[str]) -> bool:
     """An atom that says the same as a known one only adds its messages to it. What the user now says in person
     replaces the same statement of somebody else."""
     hits = store.search_atoms(new.content, Filter(scope), EXACT_LOOKUP)
-    same = next((hit.atom for hit in hits if same_text(hit.atom.content) == same_text(new.content)), None)
+    known = (hit.atom for hit in hits if hit.atom.id not in passed_over)
+    same = next((atom for atom in known if same_text(atom.content) == same_text(new.content)), None)
     if same is None or same.id in plan.supersede:
         return False
     if new.origin is Origin.USER and same.origin not in (Origin.USER, Origin.BUILTIN_MEMORY, Origin.OWNER_EDIT):
@@ -117,18 +146,16 @@ def _settled(new: NewAtom, scope: str, store: Store, plan: _Plan) -> bool:
     return True
 
 
-def _related(new: Sequence[NewAtom], scope: str, parts: Parts) -> dict[str, list[Atom]]:
+def _related(new: Sequence[NewAtom], scope: str, parts: Parts, passed_over: frozenset[str]) -> dict[str, list[Atom]]:
     """Live atoms that may concern the same fact, by keyword and, with an embedder, by meaning."""
     most = parts.config.memory.embedding.conflict_recall_top_k
     vectors = _vectors([atom.content for atom in new], parts.embedder, parts.config)
     related: dict[str, list[Atom]] = {}
     for atom, vector in zip(new, vectors, strict=True):
-        hits = parts.store.search_atoms(atom.content, Filter(scope), most)
-        if vector is not None:
-            hits = [*hits, *parts.store.nearest_atoms(vector, Filter(scope), most)]
-        found = {hit.atom.id: hit.atom for hit in hits if hit.atom.id != atom.id}
-        if found:
-            related[atom.id] = list(found.values())
+        found = related_atoms(atom.content, vector, scope, parts.store, most)
+        others = [known for id, known in found.items() if id != atom.id and id not in passed_over]
+        if others:
+            related[atom.id] = others
     return related
 
 
@@ -150,11 +177,13 @@ def _decisions(
     asked = [atom for atom in new if atom.id in related]
     if parts.llm is None or not asked:
         return {}
+    ids = ShortIds()
     question = Question(
         task="l1-reconcile",
         scope=scope,
-        user=reconcile_sections(asked, related, parts.zone),
+        user=reconcile_sections(asked, related, parts.zone, ids),
         keys=("decisions",),
+        ids=ids,
         model=parts.config.memory.extraction.model,
     )
     try:
@@ -166,45 +195,53 @@ def _decisions(
 def _carry_out(
     decision: Decision | None, new: NewAtom, related: Sequence[Atom], context: _Context, plan: _Plan
 ) -> None:
+    said = context.said
     if decision is None or not related:
-        plan.add.append(new)
+        plan.stores(new, context.scope, said[new.id])
         return
-    free = {atom.id: atom for atom in related if atom.id not in plan.supersede}
-    targets = [free[id] for id in decision.target_ids if id in free]
+    offered = {atom.id: atom for atom in related}
+    follow = decision.action is Action.UPDATE
+    found = [plan.find(id, offered, follow=follow) for id in decision.target_ids if id in offered]
+    targets = list({target.id: target for target in found if target is not None}.values())
     if decision.action is Action.SKIP:
-        _skip(new, targets, list(free.values()), plan)
+        free = [atom for id in offered if (atom := plan.find(id, offered, follow=False)) is not None]
+        _skip(new, targets, free, context, plan)
         return
     if decision.action is Action.STORE:
         targets = []
     targets = [target for target in targets if _may_replace(decision.action, new, target)]
     if not targets:
-        plan.add.append(new)
+        plan.stores(new, context.scope, said[new.id])
         return
     merged = _merged(decision, new, targets, context)
     same = next((target for target in targets if same_text(target.content) == same_text(merged.content)), None)
     if same is not None and len(targets) == 1 and same.type is merged.type:
+        plan.became[new.id] = same.id
         plan.confirms(same, new.sources)
         return
-    said = context.said
     later = [target for target in targets if said[target.id] > said[new.id]]
     if not later:
+        plan.became[new.id] = merged.id
+        said[merged.id] = said[new.id]
         plan.replaces(merged, targets)
+        plan.known[merged.id] = known_form(merged, context.scope, said[new.id])
     elif decision.action is Action.MERGE:
-        plan.add.append(new)
+        plan.stores(new, context.scope, said[new.id])
     else:
         newest = max(later, key=lambda target: said[target.id])
         plan.comes_before(new, newest, [target for target in targets if target not in later])
 
 
-def _skip(new: NewAtom, targets: Sequence[Atom], related: Sequence[Atom], plan: _Plan) -> None:
+def _skip(new: NewAtom, targets: Sequence[Atom], related: Sequence[Atom], context: _Context, plan: _Plan) -> None:
     """The known atom gains the new messages. One that the model did not name must be plain to see, else the new atom
     is stored: its messages may not be left without an atom, nor be put under one they do not speak of."""
     if not targets:
         terms = set(query_terms(new.content))
         targets = sorted(related, key=lambda known: -_overlap(terms, known))[:1]
         if not targets or _overlap(terms, targets[0]) < SAME_FACT_OVERLAP:
-            plan.add.append(new)
+            plan.stores(new, context.scope, context.said[new.id])
             return
+    plan.became[new.id] = targets[0].id
     plan.confirms(targets[0], new.sources)
 
 

@@ -111,7 +111,9 @@ def place_left_out(atoms: Sequence[Atom], bench: Workbench) -> None:
             _archive(bench.scenes.get(change.scene.name), bench)
             continue
         known = bench.scenes.get(change.scene.name)
-        scene = change.scene if known is None else replace(change.scene, summary=known.summary, status=known.status)
+        scene = change.scene
+        if known is not None:
+            scene = replace(scene, summary=known.summary or scene.summary, status=known.status)
         bench.put(change.op, scene, heat=change.scene.heat, reason="placed by code")
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import Any
 
 from memory_tencentdb_worker.errors import InvalidInput
 from memory_tencentdb_worker.models import Atom, AtomType, Layer, Message, Page, Persona, Role, Scene
+from memory_tencentdb_worker.recall.past import read_past
 from memory_tencentdb_worker.recall.render import body_text
 from memory_tencentdb_worker.service.predicates import Predicate, parse_filter
 from memory_tencentdb_worker.service.scene_view import scene_document, scene_row
@@ -35,20 +36,34 @@ class Inspection:
     filter: str = ""
     file: str = ""
     scope: str | None = None
+    as_of: str = ""  # what was known then
 
 
-def inspect_rows(wanted: Inspection, store: Store, zone: tzinfo, now: int) -> dict[str, Any]:
-    """Raises InvalidInput for a level, time, filter or sort that does not exist, NotFound for a file."""
+def inspect_rows(wanted: Inspection, store: Store, zone: tzinfo, now: int, max_scenes: int) -> dict[str, Any]:
+    """With `as_of`, scenes and the persona are put together from what was known then (`max_scenes` at most).
+
+    Raises InvalidInput for a level, time, filter or sort that does not exist, NotFound for a file.
+    """
+    as_of = _instant(wanted.as_of, zone, now)
     if not wanted.level:
+        if as_of is not None:
+            raise InvalidInput("as_of goes with a level: L0, L1, L2 or L3")
         return {"level": None, "data": _overview(store, wanted.scope)}
     layer = _layer(wanted.level)
     if wanted.file:
         if layer is not Layer.L2:
             raise InvalidInput("file names a scene: it goes with level L2")
+        if as_of is not None:
+            raise InvalidInput("as_of shows all scenes: it does not go with file")
         return {"level": layer, "file": wanted.file, "data": scene_document(wanted.file, store, zone, wanted.scope)}
     page = _page(wanted, zone, now)
     predicates = parse_filter(wanted.filter, layer)
-    rows, total = _read(layer, page, predicates, wanted.scope, store, zone=zone)
+    if layer is Layer.L0 and as_of is not None:
+        page = replace(page, until=as_of + 1 if page.until is None else min(page.until, as_of + 1))
+    if as_of is not None and layer in (Layer.L2, Layer.L3):
+        rows, total = _read_past(layer, page, predicates, wanted.scope, store, zone=zone, as_of=as_of, most=max_scenes)
+    else:
+        rows, total = _read(layer, page, predicates, wanted.scope, store, zone=zone, as_of=as_of)
     return {
         "level": layer,
         "total": total,
@@ -56,6 +71,7 @@ def inspect_rows(wanted: Inspection, store: Store, zone: tzinfo, now: int) -> di
         "limit": page.limit,
         "sort": "asc" if page.ascending else "desc",
         "filter": wanted.filter or None,
+        **({} if as_of is None else {"asOf": iso_local(as_of, zone), "assembled": layer in (Layer.L2, Layer.L3)}),
         "data": rows,
     }
 
@@ -89,21 +105,56 @@ def _instant(text: str, zone: tzinfo, now: int) -> int | None:
 
 
 def _read(
-    layer: Layer, page: Page, predicates: list[Predicate], scope: str | None, store: Store, *, zone: tzinfo
+    layer: Layer,
+    page: Page,
+    predicates: list[Predicate],
+    scope: str | None,
+    store: Store,
+    *,
+    zone: tzinfo,
+    as_of: int | None = None,
 ) -> tuple[list[dict[str, Any]], int]:
     if not predicates:
-        found = store.list_rows(layer, page, scope=scope)
+        found = store.list_rows(layer, page, scope=scope, as_of=as_of)
         return [_row(one, zone) for one in found.rows], found.total
-    matching = [row for row in _all_rows(layer, page, scope, store, zone) if all(one.holds(row) for one in predicates)]
+    rows = _all_rows(layer, page, scope, store, zone, as_of)
+    return _page_of(rows, predicates, page)
+
+
+def _page_of(
+    rows: Iterable[dict[str, Any]], predicates: list[Predicate], page: Page
+) -> tuple[list[dict[str, Any]], int]:
+    matching = [row for row in rows if all(one.holds(row) for one in predicates)]
     return matching[page.offset : page.offset + page.limit], len(matching)
 
 
-def _all_rows(layer: Layer, page: Page, scope: str | None, store: Store, zone: tzinfo) -> Iterator[dict[str, Any]]:
+def _read_past(
+    layer: Layer,
+    page: Page,
+    predicates: list[Predicate],
+    scope: str | None,
+    store: Store,
+    *,
+    zone: tzinfo,
+    as_of: int,
+    most: int,
+) -> tuple[list[dict[str, Any]], int]:
+    rows = []
+    for user in store.scopes() if scope is None else [scope]:
+        past = read_past(store, user, as_of, most)
+        documents = past.scenes if layer is Layer.L2 else [past.persona] if past.persona else []
+        rows += [_row(one, zone) for one in documents]
+    return _page_of(rows, predicates, page)
+
+
+def _all_rows(
+    layer: Layer, page: Page, scope: str | None, store: Store, zone: tzinfo, as_of: int | None
+) -> Iterator[dict[str, Any]]:
     """Predicates may name any column, so they are applied here, over the whole span of time."""
     offset = 0
     while True:
         part = Page(READ_AT_ONCE, offset, page.ascending, page.since, page.until)
-        found = store.list_rows(layer, part, scope=scope)
+        found = store.list_rows(layer, part, scope=scope, as_of=as_of)
         for one in found.rows:
             yield _row(one, zone)
         offset += READ_AT_ONCE

@@ -14,7 +14,7 @@ import apsw
 from memory_tencentdb_worker.errors import StoreError
 from memory_tencentdb_worker.models import Atom, AtomChanges, NewAtom, Source
 from memory_tencentdb_worker.store.audit import record_change
-from memory_tencentdb_worker.store.connection import first_row, first_value, select
+from memory_tencentdb_worker.store.connection import Row, first_row, first_value, select
 from memory_tencentdb_worker.store.rows import ATOM_COLUMNS, atoms_of
 from memory_tencentdb_worker.store.sessions import count_change, touch_session
 from memory_tencentdb_worker.store.vectors import drop_vector, enqueue
@@ -24,11 +24,17 @@ CARRIED_SOURCES = 50
 """Without a limit a fact that changes every day costs the square of the days; older sources stay with older atoms."""
 
 
+_KNOWN_COLUMNS = "a.seq, a.id, a.valid_from, a.superseded_at, a.said_at, a.end_said_at"
+
+
 @dataclass(frozen=True)
 class _Known:
     seq: int
+    id: str
     valid_from: int
     live: bool
+    said_at: int
+    end_said_at: int | None
 
 
 def write_changes(
@@ -47,7 +53,7 @@ def write_changes(
             raise StoreError(f"atom {new.id} rests on no message", code="no_source")
         known = _find_atom(connection, scope, new.id)
         if known:
-            _add_sources(connection, known.seq, sources)
+            _confirm(connection, known, sources)
             continue
         added.append(_insert_atom(connection, scope, new, changes.extractor, sources, now))
         connection.execute("insert into atoms_fts(rowid, text) values (?, ?)", (added[-1], terms[new.content]))
@@ -56,9 +62,9 @@ def write_changes(
         _supersede(connection, scope, old_id, new_id, now)
     for atom_id, confirming in changes.confirm:
         confirmed = _known_atom(connection, scope, atom_id)
-        _add_sources(connection, confirmed.seq, _checked_sources(connection, scope, atom_id, confirming))
+        _confirm(connection, confirmed, _checked_sources(connection, scope, atom_id, confirming))
     for atom_id in changes.close:
-        _close(connection, scope, atom_id, now)
+        _close(connection, scope, atom_id, now if changes.closed_at is None else changes.closed_at, now)
     if changes.add or changes.supersede or changes.confirm or changes.close:
         count_change(connection, scope, "atom_changes")
     return atoms_by_seq(connection, added)
@@ -82,18 +88,25 @@ def unread_atoms(connection: apsw.Connection, scope: str, session_key: str, limi
     return atoms_of(connection, rows)
 
 
+def skip_atoms(connection: apsw.Connection, scope: str, session_key: str) -> None:
+    """Takes the session's atoms out of L2's way: they stand in scenes already."""
+    connection.execute(
+        "update sessions set l2_cursor = max(l2_cursor, last_atom_seq) where scope = ? and session_key = ?",
+        (scope, session_key),
+    )
+
+
 def _insert_atom(
     connection: apsw.Connection, scope: str, new: NewAtom, extractor: str, sources: Mapping[int, str], now: int
 ) -> int:
-    valid_from = new.valid_from
-    if valid_from is None:
-        valid_from = min(int(_sent_at(connection, message)) for message in sources)
+    said_at = min(_sent_at(connection, message) for message in sources)
+    valid_from = said_at if new.valid_from is None else new.valid_from
     seq = int(
         first_value(
             connection,
             "insert into atoms(id, scope, type, content, priority, scene_name, scene_folded, origin, extractor,"
-            " session_key, session_id, activity_start, activity_end, valid_from, recorded_from)"
-            " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) returning seq",
+            " session_key, session_id, activity_start, activity_end, valid_from, recorded_from, said_at)"
+            " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) returning seq",
             (
                 new.id,
                 scope,
@@ -110,6 +123,7 @@ def _insert_atom(
                 new.activity_end,
                 valid_from,
                 now,
+                said_at,
             ),
         )
     )
@@ -119,33 +133,101 @@ def _insert_atom(
 
 
 def _supersede(connection: apsw.Connection, scope: str, old_id: str, new_id: str, now: int) -> None:
-    """The old atom stays, with the end of its validity; its newest sources stand behind the new one too."""
+    """The old atom stays, with the end of its validity; its newest sources stand behind the new one too.
+
+    An atom that has been ended already (closed since the model was asked, or read again) ends at the earlier time.
+    """
     old, new = _known_atom(connection, scope, old_id), _known_atom(connection, scope, new_id)
     if old.seq == new.seq:
         raise StoreError(f"atom {old_id} cannot supersede itself")
+    _hand_on_sources(connection, old, new)
+    if old.live and new.seq < old.seq:
+        new = _fit_in(connection, scope, old, new, now)
+    if old.live:
+        _end_validity(connection, old, new, now)
+        record_change(connection, now, scope, "supersede", old_id, None, new.id)
+    elif old.end_said_at is None or new.said_at < old.end_said_at:
+        _end_earlier(connection, old, new)
+
+
+def _fit_in(connection: apsw.Connection, scope: str, late: _Known, later: _Known, now: int) -> _Known:
+    """A statement that was read after a later one takes its place among what that one has replaced: it ends what was
+    said before it, and what was said next ends it, which is returned."""
+    line = [later, *_predecessors(connection, scope, later, late)]
+    after = [one for one in line if (one.said_at, one.seq) > (late.said_at, late.seq)]
+    following = min(after, key=lambda one: (one.said_at, one.seq), default=later)
+    for before in line:
+        earlier = (before.said_at, before.seq) < (late.said_at, late.seq) and before.seq != later.seq
+        if earlier and before.end_said_at is not None and before.end_said_at > late.said_at:
+            _hand_on_sources(connection, before, late)
+            _end_earlier(connection, before, late)
+            record_change(connection, now, scope, "supersede", before.id, following.id, late.id)
+    return following
+
+
+def _predecessors(connection: apsw.Connection, scope: str, atom: _Known, without: _Known) -> list[_Known]:
+    rows = select(
+        connection,
+        "with recursive line(id) as (select :id union select a.id from atoms a join line on a.superseded_by = line.id)"
+        f" select {_KNOWN_COLUMNS} from atoms a join line using (id)"
+        " where a.scope = :scope and a.id not in (:id, :without)",
+        {"id": atom.id, "scope": scope, "without": without.id},
+    )
+    return [_known_of(row) for row in rows]
+
+
+def _hand_on_sources(connection: apsw.Connection, old: _Known, new: _Known) -> None:
     connection.execute(
         "insert or ignore into atom_sources(atom, message, hash)"
         " select ?, message, hash from atom_sources where atom = ? order by message desc limit ?",
         (new.seq, old.seq, CARRIED_SOURCES),
     )
-    if old.live:  # it may have been closed since the model was asked
-        _end_validity(connection, old, max(new.valid_from, old.valid_from), new_id, now)
-        record_change(connection, now, scope, "supersede", old_id, None, new_id)
 
 
-def _close(connection: apsw.Connection, scope: str, atom_id: str, now: int) -> None:
+def _confirm(connection: apsw.Connection, atom: _Known, sources: Mapping[int, str]) -> None:
+    """An older message that says the same makes the atom older, unless something else held in between."""
+    _add_sources(connection, atom.seq, sources)
+    first = min((_sent_at(connection, message) for message in sources), default=atom.said_at)
+    if first < atom.said_at:
+        connection.execute(
+            "update atoms set valid_from = case when valid_from = said_at then :first else valid_from end,"
+            " said_at = :first where seq = :seq"
+            " and not exists (select 1 from atoms o where o.superseded_by = atoms.id and o.said_at > :first)",
+            {"first": first, "seq": atom.seq},
+        )
+
+
+def _close(connection: apsw.Connection, scope: str, atom_id: str, closed_at: int, now: int) -> None:
     atom = _known_atom(connection, scope, atom_id)
     if atom.live:
-        _end_validity(connection, atom, max(now, atom.valid_from), None, now)
+        connection.execute(
+            "update atoms set superseded_at = ?, valid_to = coalesce(valid_to, ?), end_said_at = ? where seq = ?",
+            (now, max(closed_at, atom.valid_from), closed_at, atom.seq),
+        )
+        drop_vector(connection, "L1", atom.seq)
         record_change(connection, now, scope, "close", atom_id, None, None)
 
 
-def _end_validity(connection: apsw.Connection, atom: _Known, valid_to: int, successor: str | None, now: int) -> None:
+def _end_validity(connection: apsw.Connection, atom: _Known, successor: _Known, now: int) -> None:
     connection.execute(
-        "update atoms set superseded_at = ?, superseded_by = ?, valid_to = coalesce(valid_to, ?) where seq = ?",
-        (now, successor, valid_to, atom.seq),
+        "update atoms set superseded_at = ?, superseded_by = ?, valid_to = coalesce(valid_to, ?), end_said_at = ?"
+        " where seq = ?",
+        (now, successor.id, max(successor.valid_from, atom.valid_from), successor.said_at, atom.seq),
     )
     drop_vector(connection, "L1", atom.seq)
+
+
+def _end_earlier(connection: apsw.Connection, atom: _Known, successor: _Known) -> None:
+    connection.execute(
+        "update atoms set superseded_by = :by, valid_to = min(coalesce(valid_to, :end), :end), end_said_at = :said"
+        " where seq = :seq",
+        {
+            "by": successor.id,
+            "end": max(successor.valid_from, atom.valid_from),
+            "said": successor.said_at,
+            "seq": atom.seq,
+        },
+    )
 
 
 def _known_atom(connection: apsw.Connection, scope: str, atom_id: str) -> _Known:
@@ -157,9 +239,13 @@ def _known_atom(connection: apsw.Connection, scope: str, atom_id: str) -> _Known
 
 def _find_atom(connection: apsw.Connection, scope: str, atom_id: str) -> _Known | None:
     row = first_row(
-        connection, "select seq, valid_from, superseded_at from atoms where id = ? and scope = ?", (atom_id, scope)
+        connection, f"select {_KNOWN_COLUMNS} from atoms a where a.id = ? and a.scope = ?", (atom_id, scope)
     )
-    return _Known(row[0], row[1], row[2] is None) if row else None
+    return _known_of(row) if row else None
+
+
+def _known_of(row: Row) -> _Known:
+    return _Known(row[0], row[1], row[2], row[3] is None, row[4], row[5])
 
 
 def _checked_sources(

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import apsw
 
 from memory_tencentdb_worker.errors import StoreError
-from memory_tencentdb_worker.models import Lease, Line, Persona, Scene, SceneChange, Section
+from memory_tencentdb_worker.models import Lease, Line, Persona, Revision, Scene, SceneChange, Section
 from memory_tencentdb_worker.store.audit import record_change
 from memory_tencentdb_worker.store.connection import first_row, first_value, select
 from memory_tencentdb_worker.store.rows import (
     PERSONA_COLUMNS,
     SCENE_COLUMNS,
     persona_of,
+    read_sections,
     scene_of,
     write_sections,
 )
@@ -41,6 +43,24 @@ def newest_persona(connection: apsw.Connection, scope: str) -> Persona | None:
         (scope,),
     )
     return persona_of(row) if row else None
+
+
+def documents_at(connection: apsw.Connection, scope: str, as_of: int) -> tuple[Persona | None, list[Scene]]:
+    """The persona and the active scenes as they had been written by then."""
+    persona = first_row(
+        connection,
+        f"select {PERSONA_COLUMNS} from persona_revisions p where p.scope = ? and p.created_at <= ?"
+        " order by p.revision desc limit 1",
+        (scope, as_of),
+    )
+    scenes = select(
+        connection,
+        f"select {SCENE_COLUMNS} from scene_revisions s where s.scope = :scope and s.status = 'active'"
+        " and s.seq = (select max(n.seq) from scene_revisions n where n.scope = s.scope and n.name = s.name"
+        "  and n.updated_at <= :as_of) order by s.heat desc, s.name",
+        {"scope": scope, "as_of": as_of},
+    )
+    return (persona_of(persona) if persona else None), [scene_of(row) for row in scenes]
 
 
 def write_scenes(
@@ -74,7 +94,7 @@ def write_scene(connection: apsw.Connection, scope: str, change: SceneChange) ->
         old = newest_scene_named(connection, scope, name)
         if old is None or name == scene.name:
             raise StoreError(f"scene {scene.name} cannot absorb {name!r}", code="unknown_scene")
-        _add_revision(connection, scope, old, "merged", scene.name, change)
+        _add_revision(connection, scope, replace(old, updated_at=scene.updated_at), "merged", scene.name, change)
 
 
 def write_persona_run(connection: apsw.Connection, lease: Lease, persona: Persona | None) -> None:
@@ -115,21 +135,23 @@ def write_edits(
     persona: Persona | None,
     evidence: tuple[str, ...],
     now: int,
+    action: str,
 ) -> None:
-    """A person's own text. Sources that do not exist are left out; a line without any rests on the evidence."""
+    """A person's own text; `action` names it in the audit. Sources that do not exist are left out; a line without any
+    rests on the evidence."""
     for change in scenes:
         before = newest_scene_named(connection, scope, change.scene.name)
         sections = _settle(connection, scope, change.scene.sections, evidence)
         write_scene(connection, scope, _with_sections(change, sections))
-        action = "remove-scene" if change.op == "archive" else "edit-scene"
-        record_change(connection, now, scope, action, change.scene.name, _digest(before), _digest(change.scene))
+        done = "remove-scene" if change.op == "archive" else f"{action}-scene"
+        record_change(connection, now, scope, done, change.scene.name, _digest(before), _digest(change.scene))
     if scenes:
         count_change(connection, scope, "scene_changes")
     if persona is not None:
         old = newest_persona(connection, scope)
         sections = _settle(connection, scope, persona.sections, evidence)
         write_persona(connection, scope, Persona(scope, 0, sections, persona.created_at, persona.reason))
-        record_change(connection, now, scope, "edit-persona", "persona", _digest(old), _digest(persona))
+        record_change(connection, now, scope, f"{action}-persona", "persona", _digest(old), _digest(persona))
 
 
 def newest_scene_named(connection: apsw.Connection, scope: str | None, name: str) -> Scene | None:
@@ -141,6 +163,30 @@ def newest_scene_named(connection: apsw.Connection, scope: str | None, name: str
         {"scope": scope, "name": name},
     )
     return scene_of(row) if row else None
+
+
+def scene_revisions(connection: apsw.Connection, scope: str, name: str) -> list[Revision]:
+    """The newest first."""
+    rows = select(
+        connection,
+        "select name, revision, updated_at, op, reason, sections, summary, heat, status, created_at"
+        " from scene_revisions where scope = ? and name = ? order by revision desc",
+        (scope, name),
+    )
+    versions = []
+    for row in rows:
+        values = [*row[:5], read_sections(row[5]), *row[6:]]
+        versions.append(Revision(*values))
+    return versions
+
+
+def persona_revisions(connection: apsw.Connection, scope: str) -> list[Revision]:
+    rows = select(
+        connection,
+        "select revision, created_at, reason, sections from persona_revisions where scope = ? order by revision desc",
+        (scope,),
+    )
+    return [Revision("persona", row[0], row[1], "write", row[2], read_sections(row[3])) for row in rows]
 
 
 def check_sources(connection: apsw.Connection, scope: str, sections: Sequence[Section]) -> None:
@@ -178,24 +224,7 @@ def _map_lines(sections: Sequence[Section], change: Callable[[Line], Line]) -> t
 
 
 def _with_sections(change: SceneChange, sections: tuple[Section, ...]) -> SceneChange:
-    scene = change.scene
-    return SceneChange(
-        change.op,
-        Scene(
-            scene.scope,
-            scene.name,
-            scene.revision,
-            scene.summary,
-            sections,
-            scene.heat,
-            scene.created_at,
-            scene.updated_at,
-            scene.status,
-            scene.merged_into,
-        ),
-        change.absorbed,
-        change.reason,
-    )
+    return replace(change, scene=replace(change.scene, sections=sections))
 
 
 def _refuse_stale(connection: apsw.Connection, scope: str, names: Sequence[str], begun_at: int) -> None:
@@ -203,7 +232,8 @@ def _refuse_stale(connection: apsw.Connection, scope: str, names: Sequence[str],
     for name in names:
         newest = first_value(
             connection,
-            "select seq from scene_revisions where scope = ? and name = ? and newest = 1 and op = 'edit'",
+            "select seq from scene_revisions where scope = ? and name = ? and newest = 1"
+            " and op in ('edit', 'rollback')",
             (scope, name),
         )
         if newest is not None and int(newest) > begun_at:

@@ -8,10 +8,11 @@ from typing import Any
 
 import apsw
 
-from memory_tencentdb_worker.models import Atom, Counts, Layer, Message, Page, Rows
+from memory_tencentdb_worker.models import Atom, AtomType, Counts, Layer, Message, Page, Rows
 from memory_tencentdb_worker.store.connection import first_row, first_value, select
 from memory_tencentdb_worker.store.rows import (
     ATOM_COLUMNS,
+    KNOWN_THEN,
     MESSAGE_COLUMNS,
     PERSONA_COLUMNS,
     SCENE_COLUMNS,
@@ -54,6 +55,16 @@ def messages_between(connection: apsw.Connection, scope: str, since: int, until:
     return [message_of(row) for row in rows]
 
 
+def messages_after(connection: apsw.Connection, scope: str, seq: int, since: int) -> list[Message]:
+    rows = select(
+        connection,
+        f"select {MESSAGE_COLUMNS} from messages m where m.scope = ? and m.seq > ? and m.recorded_at >= ?"
+        " order by m.seq",
+        (scope, seq, since),
+    )
+    return [message_of(row) for row in rows]
+
+
 def atoms_between(connection: apsw.Connection, scope: str, since: int, until: int) -> list[Atom]:
     rows = select(
         connection,
@@ -64,7 +75,10 @@ def atoms_between(connection: apsw.Connection, scope: str, since: int, until: in
     return atoms_of(connection, rows)
 
 
-def standing_instructions(connection: apsw.Connection, scope: str) -> list[Atom]:
+def standing_instructions(connection: apsw.Connection, scope: str, as_of: int | None = None) -> list[Atom]:
+    if as_of is not None:
+        known = atoms_known_at(connection, scope, as_of, type=AtomType.INSTRUCTION)
+        return [atom for atom in known if atom.priority == -1]
     rows = select(
         connection,
         f"select {ATOM_COLUMNS} from atoms a indexed by atoms_standing where a.scope = ? and a.superseded_at is null"
@@ -72,6 +86,19 @@ def standing_instructions(connection: apsw.Connection, scope: str) -> list[Atom]
         (scope,),
     )
     return atoms_of(connection, rows)
+
+
+def atoms_known_at(
+    connection: apsw.Connection, scope: str, as_of: int, *, type: AtomType | None = None, limit: int = -1
+) -> list[Atom]:
+    """The newest first when there is a limit; returned in the order in which they were said."""
+    rows = select(
+        connection,
+        f"select {ATOM_COLUMNS} from atoms a where a.scope = :scope and {KNOWN_THEN}"
+        " and (:type is null or a.type = :type) order by a.said_at desc, a.seq desc limit :limit",
+        {"scope": scope, "as_of": as_of, "type": type, "limit": limit},
+    )
+    return atoms_of(connection, reversed(rows), as_of)
 
 
 def all_scopes(connection: apsw.Connection) -> list[str]:
@@ -127,10 +154,12 @@ def list_atoms(
     session_key: str | None,
     type: str | None,
     priority_at_least: int | None,
+    as_of: int | None = None,
 ) -> Rows:
-    """Live ones, by the time at which they were recorded."""
+    """Live ones, or those known at an instant, by the time at which they were recorded."""
     conditions, values = _window("a.recorded_from", page)
-    conditions.append("a.superseded_at is null")
+    conditions.append("a.superseded_at is null" if as_of is None else KNOWN_THEN)
+    values["as_of"] = as_of
     _add(conditions, values, {"a.scope": scope, "a.session_key": session_key, "a.type": type})
     if priority_at_least is not None:
         conditions.append("a.priority >= :priority")
@@ -138,7 +167,7 @@ def list_atoms(
     source = f"atoms a where {' and '.join(conditions)}"
     order = f"a.recorded_from {_direction(page)}, a.seq {_direction(page)}"
     rows = _cut(connection, ATOM_COLUMNS, source, order, page, values)
-    return Rows(tuple(atoms_of(connection, rows)), _total(connection, source, values))
+    return Rows(tuple(atoms_of(connection, rows, as_of)), _total(connection, source, values))
 
 
 def list_documents(connection: apsw.Connection, layer: Layer, page: Page, scope: str | None) -> Rows:

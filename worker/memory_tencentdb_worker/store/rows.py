@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from enum import Enum
 from typing import TypeVar
 
@@ -39,6 +40,12 @@ ATOM_COLUMNS = (
     "a.superseded_by"
 )
 
+KNOWN_THEN = (
+    "a.said_at <= :as_of and a.valid_from <= :as_of and (a.superseded_at is null"
+    " or coalesce(a.end_said_at, a.valid_to) > :as_of or a.valid_to > :as_of)"
+)
+"""Of atoms: said by then and valid then, and not ended by anything said by then."""
+
 SCENE_COLUMNS = (
     "s.scope, s.name, s.revision, s.summary, s.sections, s.heat, s.created_at, s.updated_at, s.status, s.merged_into"
 )
@@ -53,11 +60,14 @@ def message_of(row: Row) -> Message:
     return Message(*values)
 
 
-def atoms_of(connection: apsw.Connection, rows: Iterable[Row]) -> list[Atom]:
-    """Atoms with their sources, in the order of the rows."""
+def atoms_of(connection: apsw.Connection, rows: Iterable[Row], as_of: int | None = None) -> list[Atom]:
+    """Atoms with their sources, in the order of the rows; with `as_of` as they were known then."""
     found = [row[:18] for row in rows]
-    sources = _sources(connection, [row[0] for row in found])
-    return [_atom_of(row, tuple(sources.get(row[0], ()))) for row in found]
+    sources = _sources(connection, [row[0] for row in found], as_of)
+    atoms = [_atom_of(row, tuple(sources.get(row[0], ()))) for row in found]
+    if as_of is None:
+        return atoms
+    return [replace(atom, valid_to=None, superseded_at=None, superseded_by=None) for atom in atoms]
 
 
 def scene_of(row: Row) -> Scene:
@@ -100,15 +110,16 @@ def _atom_of(row: Row, sources: tuple[Source, ...]) -> Atom:
     return Atom(*values)
 
 
-def _sources(connection: apsw.Connection, atoms: Sequence[int]) -> dict[int, list[Source]]:
+def _sources(connection: apsw.Connection, atoms: Sequence[int], said_by: int | None) -> dict[int, list[Source]]:
     sources: dict[int, list[Source]] = {}
     if not atoms:
         return sources
     for atom, message_id, message_hash in select(
         connection,
         "select s.atom, m.id, s.hash from atom_sources s join messages m on m.seq = s.message"
-        " where s.atom in (select value from json_each(?)) order by s.atom, s.message",
-        (json.dumps(atoms),),
+        " where s.atom in (select value from json_each(:atoms)) and (:said_by is null or m.sent_at <= :said_by)"
+        " order by s.atom, s.message",
+        {"atoms": json.dumps(atoms), "said_by": said_by},
     ):
         sources.setdefault(atom, []).append(Source(message_id, message_hash))
     return sources
