@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import math
+import re
 import struct
 from collections.abc import Sequence
 
@@ -12,6 +13,8 @@ from memory_tencentdb_worker.embedding.base import Vector
 from memory_tencentdb_worker.errors import EmbeddingRefused
 
 _FLOAT_BYTES = 4
+_USAGE = re.compile(rb'"usage"\s*:\s*\{([^{}]*)\}')
+_TOKENS = re.compile(rb'"(?:prompt|total)_tokens"\s*:\s*([0-9]{1,12})\b')
 
 
 def vectors_in_order(document: object, count: int, rows: str = "data") -> list[object] | None:
@@ -26,6 +29,13 @@ def vectors_in_order(document: object, count: int, rows: str = "data") -> list[o
     if any(type(place) is not int for place in places) or set(places) != set(range(count)):
         return None
     return [row.get("embedding") for row in sorted(data, key=lambda row: int(row["index"]))]
+
+
+def tokens_of(body: bytes) -> int | None:
+    """What the answer says it has cost; None when it does not say. Looked for without parsing a megabyte of vectors."""
+    usage = _USAGE.search(body)
+    named = [int(count) for count in _TOKENS.findall(usage[1])] if usage else []
+    return next((count for count in named if count > 0), None)
 
 
 def unit_vector(raw: object, dimensions: int) -> Vector | None:

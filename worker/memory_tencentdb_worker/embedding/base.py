@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from memory_tencentdb_worker.models import EmbeddingSpace
 
 Vector = list[float]
+
+
+@dataclass(frozen=True)
+class EmbeddingUse:
+    """One request to an embedding endpoint, as the ledger wants to know it."""
+
+    model: str
+    texts: int
+    tokens: int | None  # as the endpoint named them
+    estimate: int  # as we count them
+    elapsed_ms: int
+    outcome: str  # "ok", or what went wrong
+
+
+ReportUse = Callable[[EmbeddingUse], None]
+"""Must neither wait nor raise: it is called while somebody waits for the vectors."""
 
 
 class Embedder(Protocol):

@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from memory_tencentdb_worker.config.model import Embedding
-from memory_tencentdb_worker.embedding.base import Embedder
+from memory_tencentdb_worker.embedding.base import Embedder, ReportUse
 from memory_tencentdb_worker.embedding.local_models import MODELS, LocalModel, find_local_model
 from memory_tencentdb_worker.errors import ConfigError
 from memory_tencentdb_worker.models import EmbeddingSpace
@@ -14,9 +14,11 @@ from memory_tencentdb_worker.models import EmbeddingSpace
 NO_VECTORS = ("", "none")
 
 
-def build_embedder(settings: Embedding, log_dir: Path | None = None) -> Embedder | None:
+def build_embedder(
+    settings: Embedding, log_dir: Path | None = None, report: ReportUse | None = None
+) -> Embedder | None:
     """None: no vectors are wanted, or none are to be had without being asked for ("auto" without the extra `[local]`).
-    Any provider name that is not special is an OpenAI-compatible endpoint.
+    Any provider name that is not special is an OpenAI-compatible endpoint, of whose requests `report` is told.
 
     Raises ConfigError naming every key that is missing.
     """
@@ -30,10 +32,12 @@ def build_embedder(settings: Embedding, log_dir: Path | None = None) -> Embedder
         raise ConfigError(f"memory.embedding.provider {provider!r} also needs {', '.join(missing)}")
     from memory_tencentdb_worker.embedding.openai_http import OpenAIEmbedder
 
-    return OpenAIEmbedder(settings.model_copy(update={"provider": provider}))
+    return OpenAIEmbedder(settings.model_copy(update={"provider": provider}), report)
 
 
-def build_former_embedder(settings: Embedding, space: EmbeddingSpace, log_dir: Path | None = None) -> Embedder | None:
+def build_former_embedder(
+    settings: Embedding, space: EmbeddingSpace, log_dir: Path | None = None, report: ReportUse | None = None
+) -> Embedder | None:
     """For the questions to a space that is being replaced: its model, if it can still be had. An endpoint's model is
     asked for where the new one is, which is where it was if only the model was changed."""
     if space.provider == "local":
@@ -43,7 +47,7 @@ def build_former_embedder(settings: Embedding, space: EmbeddingSpace, log_dir: P
     if provider != space.provider:
         return None
     former = settings.model_copy(update={"model": space.model, "dimensions": space.dimensions})
-    return None if _missing_keys(former, provider) else build_embedder(former, log_dir)
+    return None if _missing_keys(former, provider) else build_embedder(former, log_dir, report)
 
 
 def _local(provider: str, settings: Embedding, log_dir: Path | None) -> Embedder | None:

@@ -12,8 +12,8 @@ from typing import Literal
 import httpx
 
 from memory_tencentdb_worker.config.model import Embedding
-from memory_tencentdb_worker.embedding.answers import unit_vector, vectors_in_order
-from memory_tencentdb_worker.embedding.base import Vector
+from memory_tencentdb_worker.embedding.answers import tokens_of, unit_vector, vectors_in_order
+from memory_tencentdb_worker.embedding.base import EmbeddingUse, ReportUse, Vector
 from memory_tencentdb_worker.endpoints import (
     error_text,
     is_loopback,
@@ -24,7 +24,7 @@ from memory_tencentdb_worker.endpoints import (
 )
 from memory_tencentdb_worker.errors import EmbeddingRefused, EmbeddingTerminal, EmbeddingTransient
 from memory_tencentdb_worker.models import EmbeddingSpace
-from memory_tencentdb_worker.text.tokens import cut_to_chars
+from memory_tencentdb_worker.text.tokens import count_tokens, cut_to_chars
 
 FIRST_BATCH = 256
 SHORTENINGS = 4  # a refused text is tried at 1/2, 1/4, 1/8 and 1/16 of its length
@@ -55,8 +55,9 @@ class OpenAIEmbedder:
     With provider "qclaw" requests go to `proxy_url`, and the header `Remote-URL` says where they are meant to go.
     """
 
-    def __init__(self, settings: Embedding) -> None:
-        self._settings = settings
+    def __init__(self, settings: Embedding, report: ReportUse | None = None) -> None:
+        """`report` is told of every request."""
+        self._settings, self._report = settings, report
         self._key = settings.api_key.get_secret_value()
         self._dialect = _ZEROENTROPY if settings.provider == "zeroentropy" else _OPENAI
         self._target = settings.base_url.rstrip("/").removesuffix(self._dialect.path) + self._dialect.path
@@ -122,7 +123,7 @@ class OpenAIEmbedder:
         EmbeddingRefused for a 4xx that is about these texts."""
         fields = self.fields()
         of_kind = self._dialect.by_kind[kind]
-        response = self._sent({"model": self._settings.model, "input": texts, **of_kind, **fields}, deadline)
+        response = self._reported({"model": self._settings.model, "input": texts, **of_kind, **fields}, texts, deadline)
         if response.status_code >= 300:
             named = [name for name in _OPTIONAL_FIELDS if name in fields and name in response.text]
             # "does not support matryoshka representation" is how fixed-width models decline `dimensions`
@@ -139,6 +140,22 @@ class OpenAIEmbedder:
                 f"{self.endpoint} answered with something else than JSON", code="garbage"
             ) from problem
         return vectors_in_order(document, len(texts), self._dialect.rows)
+
+    def _reported(self, body: dict[str, object], texts: Sequence[str], deadline: float) -> httpx.Response:
+        begun, outcome, tokens = time.monotonic(), "unreachable", None
+        try:
+            response = self._sent(body, deadline)
+            outcome = "ok" if response.status_code < 300 else f"http_{response.status_code}"
+            tokens = tokens_of(response.content)
+        except EmbeddingTransient as problem:
+            outcome = problem.code
+            raise
+        finally:
+            if self._report is not None:
+                elapsed_ms = round((time.monotonic() - begun) * 1000)
+                estimate = sum(map(count_tokens, texts))
+                self._report(EmbeddingUse(self._settings.model, len(texts), tokens, estimate, elapsed_ms, outcome))
+        return response
 
     def _sent(self, body: dict[str, object], deadline: float) -> httpx.Response:
         try:

@@ -13,6 +13,7 @@ from memory_tencentdb_worker.embedding.base import Embedder
 from memory_tencentdb_worker.errors import EmbeddingError
 from memory_tencentdb_worker.models import Due, JobKind, Lease
 from memory_tencentdb_worker.pipeline.breaker import EndpointBreaker
+from memory_tencentdb_worker.pipeline.budget import DayBudget
 from memory_tencentdb_worker.pipeline.heartbeat import LEASE_MS, kept_lease
 from memory_tencentdb_worker.pipeline.watched import REFUSED, WatchedEmbedder
 from memory_tencentdb_worker.store.base import Store
@@ -25,8 +26,16 @@ BATCH_TEXTS = 32
 
 
 class EmbeddingJobs:
-    def __init__(self, store: Store, settings: Embedding, clock: Callable[[], int], owner: str) -> None:
+    def __init__(
+        self,
+        store: Store,
+        settings: Embedding,
+        clock: Callable[[], int],
+        owner: str,
+        budget: DayBudget | None = None,
+    ) -> None:
         self._store, self._settings, self._clock, self._owner = store, settings, clock, owner
+        self._budget = budget
         self._lock = threading.Lock()
         self._given: Embedder | None = None
         self._embedder: WatchedEmbedder | None = None
@@ -54,7 +63,7 @@ class EmbeddingJobs:
         with self._lock:
             embedder, breaker = self._embedder, self._breaker
         now = self._clock()
-        if embedder is not None and not breaker.allows(now):
+        if embedder is not None and (not breaker.allows(now) or self._used_up()):
             return False
         lease = self._store.lease_job(KINDS, now, LEASE_MS, self._owner)
         if lease is None:
@@ -70,6 +79,10 @@ class EmbeddingJobs:
         if due_at is None or self._embedder is None or self._breaker.allows(self._clock()):
             return due_at
         return max(due_at, self._breaker.free_at)
+
+    def _used_up(self) -> bool:
+        """Only an endpoint that costs something waits; questions are embedded all the same: they are few and short."""
+        return self._budget is not None and self._budget.counts_embedding and self._budget.look() is not None
 
     def _embed(self, lease: Lease, embedder: WatchedEmbedder, breaker: EndpointBreaker) -> None:
         texts = self._store.texts_to_embed(BATCH_TEXTS)

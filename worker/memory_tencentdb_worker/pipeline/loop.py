@@ -21,9 +21,11 @@ from memory_tencentdb_worker.layers.parts import Parts
 from memory_tencentdb_worker.layers.schedule import longest_delay_ms
 from memory_tencentdb_worker.llm.base import LLM
 from memory_tencentdb_worker.pipeline.breaker import LONGEST_RETRY_AFTER_MS, EndpointBreaker
+from memory_tencentdb_worker.pipeline.budget import DayBudget, costs_money
 from memory_tencentdb_worker.pipeline.documents import Documents
 from memory_tencentdb_worker.pipeline.embedding_jobs import KINDS as EMBED_KINDS
 from memory_tencentdb_worker.pipeline.embedding_jobs import EmbeddingJobs
+from memory_tencentdb_worker.pipeline.ledger import EmbeddingLedger
 from memory_tencentdb_worker.pipeline.model_jobs import KINDS as MODEL_KINDS
 from memory_tencentdb_worker.pipeline.model_jobs import ModelJobs
 from memory_tencentdb_worker.store.base import Store
@@ -60,17 +62,31 @@ class Pipeline:
     """Call `use_llm` and `use_embedder` at any time; `start` once; `stop` once, from any thread."""
 
     def __init__(
-        self, store: Store, config: Config, zone: tzinfo, clock: Callable[[], int], projector: Projector | None = None
+        self,
+        store: Store,
+        config: Config,
+        zone: tzinfo,
+        clock: Callable[[], int],
+        projector: Projector | None = None,
+        ledger: EmbeddingLedger | None = None,
     ) -> None:
-        self._store, self._clock = store, clock
+        """`ledger` holds notes of the embedding endpoint's requests, which are written down here."""
+        self._store, self._clock, self._ledger = store, clock, ledger
         self._longest_wait_ms = max(longest_delay_ms(config.memory.pipeline), LONGEST_RETRY_AFTER_MS)
         self._condition, self._stopping = threading.Condition(), threading.Event()
         owner = uuid.uuid4().hex
         self._owners = (f"{owner}-model", f"{owner}-index")
+        self.budget = DayBudget(store, config.memory.budget, zone, clock)
+        self._embedding_url = config.memory.embedding.base_url
         self._model_jobs = ModelJobs(
-            store, Parts(store, None, None, config, zone), clock, owner=self._owners[0], stopping=self._stopping
+            store,
+            Parts(store, None, None, config, zone),
+            clock,
+            owner=self._owners[0],
+            stopping=self._stopping,
+            budget=self.budget,
         )
-        self._embedding_jobs = EmbeddingJobs(store, config.memory.embedding, clock, self._owners[1])
+        self._embedding_jobs = EmbeddingJobs(store, config.memory.embedding, clock, self._owners[1], self.budget)
         self._documents = Documents(store, projector, clock) if projector else None
         self._wakes = 0
         self._model_busy = False
@@ -96,6 +112,7 @@ class Pipeline:
             embedder = None
             self._note_trouble("vectors", error)
         self._embedding_jobs.use(embedder)
+        self.budget.counts_embedding = embedder is not None and costs_money(embedder.space, self._embedding_url)
         self._model_jobs.use(replace(self._model_jobs.parts, embedder=self._embedding_jobs.embedder))
         self.wake()
 
@@ -109,6 +126,11 @@ class Pipeline:
         now = self._clock()
         self._model_jobs.breaker.ask_again(now)
         self._embedding_jobs.breaker.ask_again(now)
+
+    @property
+    def llm(self) -> LLM | None:
+        """The model in use."""
+        return self._model_jobs.llm
 
     # ---- life
     def start(self) -> None:
@@ -140,11 +162,12 @@ class Pipeline:
         if any(thread.is_alive() for thread in self._threads) and self._model_jobs.llm is not None:
             self._model_jobs.llm.close()
         self._join(until)
-        for owner in self._owners:
-            try:
+        try:
+            for owner in self._owners:
                 self._store.release_leases(owner, self._clock())
-            except StoreError as error:
-                logger.warning("leases run out by themselves, they could not be given back: %s", error)
+            self._settle_ledger()
+        except StoreError as error:
+            logger.warning("leases run out by themselves, they could not be given back: %s", error)
 
     def files_current(self) -> bool:
         """Whether the readable files show everything that was stored before the latest `wake`. True as well when they
@@ -160,6 +183,9 @@ class Pipeline:
             ("embedding", self._embedding_jobs.breaker, "check the embedder's key, account and settings"),
         )
         reasons = [_paused(kind, breaker, action) for kind, breaker, action in breakers if breaker.pause]
+        used_up = self.budget.pause
+        if used_up is not None:
+            reasons.append(PauseReason(used_up.code, used_up.message, used_up.since, used_up.action))
         since = self._model_jobs.held_since
         held = [] if since is None else [replace(_HOST_AWAITED, since=since)]
         return [*reasons, *held, *list(self._troubles.values()), *self._lost_threads()]
@@ -218,7 +244,14 @@ class Pipeline:
         self._pull_forward()
         if self._documents and time.monotonic() >= self._files_wanted_at:
             self._sync_files(self._documents)
-        return self._embedding_jobs.run_due()
+        self._settle_ledger()
+        done = self._embedding_jobs.run_due()
+        self._settle_ledger()
+        return done
+
+    def _settle_ledger(self) -> None:
+        if self._ledger is not None:
+            self._ledger.settle()
 
     def _sync_files(self, documents: Documents) -> None:
         """Files that cannot be written hold up nothing else: they can be made again at any time."""

@@ -17,6 +17,7 @@ from memory_tencentdb_worker.layers.parts import Parts
 from memory_tencentdb_worker.llm.base import LLM
 from memory_tencentdb_worker.models import JobKind, Lease
 from memory_tencentdb_worker.pipeline.breaker import FIRST_RETRY_MS, LAST_RETRY_MS, EndpointBreaker
+from memory_tencentdb_worker.pipeline.budget import DayBudget
 from memory_tencentdb_worker.pipeline.heartbeat import LEASE_MS, kept_lease
 from memory_tencentdb_worker.pipeline.watched import WatchedLLM
 from memory_tencentdb_worker.store.base import Store
@@ -44,13 +45,16 @@ class ModelJobs:
         owner: str,
         stopping: threading.Event,
         lease_ms: int = LEASE_MS,
+        budget: DayBudget | None = None,
     ) -> None:
         self._store, self._parts, self._clock, self._owner = store, parts, clock, owner
-        self._stopping, self._lease_ms = stopping, lease_ms
+        self._stopping, self._lease_ms, self._budget = stopping, lease_ms, budget
         self._lock = threading.Lock()
         self._breaker = EndpointBreaker()
         self._host_awaited = False
         self._held_since: int | None = None
+        self._reread_told = False
+        store.use_rereading(_rereads(parts))
 
     @property
     def breaker(self) -> EndpointBreaker:
@@ -64,8 +68,9 @@ class ModelJobs:
         """A new model begins with a closed breaker; a job that runs now ends with the old one."""
         with self._lock:
             if parts.llm is not self._parts.llm:
-                self._breaker = EndpointBreaker()
+                self._breaker, self._reread_told = EndpointBreaker(), False
             self._parts = parts
+            self._store.use_rereading(_rereads(parts))
 
     @property
     def parts(self) -> Parts:
@@ -86,9 +91,12 @@ class ModelJobs:
         with self._lock:
             parts, breaker = self._parts, self._breaker
         now = self._clock()
-        if parts.llm is not None and not breaker.allows(now):
+        if parts.llm is not None and (not breaker.allows(now) or self._used_up()):
             return False
-        lease = self._store.lease_job(KINDS, now, self._lease_ms, self._owner, expedited_only=self._holds(parts))
+        lease = self._lease(parts, now)
+        if lease is None and parts.llm is not None and self._store.arm_reread(now):
+            self._tell_reread(parts.llm)
+            lease = self._lease(parts, now)
         if lease is None:
             self._note_held(parts, now)
             return False
@@ -103,8 +111,28 @@ class ModelJobs:
         """When `run_due` may have something to do."""
         due_at = self._store.next_due_at(KINDS, expedited_only=self._holds(self._parts))
         if due_at is None or self._parts.llm is None or self._breaker.allows(self._clock()):
-            return due_at
+            return due_at if self._paused_until is None or due_at is None else max(due_at, self._paused_until)
         return max(due_at, self._breaker.free_at)
+
+    def _used_up(self) -> bool:
+        return self._budget is not None and self._budget.look() is not None
+
+    @property
+    def _paused_until(self) -> int | None:
+        pause = self._budget.pause if self._budget is not None and self._parts.llm is not None else None
+        return pause.until if pause is not None else None
+
+    def _lease(self, parts: Parts, now: int) -> Lease | None:
+        return self._store.lease_job(KINDS, now, self._lease_ms, self._owner, expedited_only=self._holds(parts))
+
+    def _tell_reread(self, llm: LLM) -> None:
+        """Calls of which nobody has asked for each are announced."""
+        if not self._reread_told:
+            self._reread_told = True
+            turns = self._store.turns_to_reread()
+            logger.info(
+                "%s reads again what only rules have read: %d turns, when nothing else is due", llm.model, turns
+            )
 
     def _holds(self, parts: Parts) -> bool:
         return self._host_awaited and parts.llm is None
@@ -144,6 +172,11 @@ class ModelJobs:
             case Retry():
                 logger.warning("job %s (%s) is tried again: %s", lease.job_id, lease.kind, outcome.error)
                 self._store.retry_job(lease, now + _wait_ms(lease, outcome), outcome.error, now)
+
+
+def _rereads(parts: Parts) -> bool:
+    settings = parts.config.memory.extraction
+    return parts.llm is not None and settings.enabled and settings.reread_rule_made
 
 
 def _wait_ms(lease: Lease, outcome: Retry) -> int:
