@@ -122,6 +122,12 @@ class Outbox:
         with _locked(self._directory / REFUSED, os.O_RDWR | os.O_CREAT) as descriptor:
             _append(descriptor, data)
 
+    def blank(self, is_gone: Callable[[bytes], bool]) -> int:
+        """Writes blanks over the lines that are to be forgotten, in place, so that what was delivered stays counted;
+        a blank line is nothing to deliver. Returns how many. Raises OSError."""
+        refused = self._directory / REFUSED
+        return sum(_blank_lines(path, is_gone) for path in [*self._segments(), refused] if path.exists())
+
     def _write(self, data: bytes) -> None:
         faults.reach("outbox.before_append")
         private_dir(self._directory)
@@ -251,6 +257,21 @@ def _locked(path: Path, flags: int) -> Iterator[int]:
                 return
         finally:
             os.close(descriptor)
+
+
+def _blank_lines(path: Path, is_gone: Callable[[bytes], bool]) -> int:
+    blanked = at = 0
+    with _locked(path, os.O_RDWR | os.O_CREAT) as descriptor, os.fdopen(os.dup(descriptor), "r+b") as file:
+        for raw in file.read().splitlines(keepends=True):
+            text = raw.rstrip(b"\n")
+            if text.strip() and is_gone(text):
+                file.seek(at)
+                file.write(b" " * len(text))
+                blanked += 1
+            at += len(raw)
+        file.flush()
+        os.fsync(file.fileno())
+    return blanked
 
 
 def _append(descriptor: int, data: bytes) -> bool:

@@ -6,6 +6,8 @@ import re
 import unicodedata
 from typing import Any
 
+from .private import without_private
+
 PIECE_CHARS = 80_000
 """A character takes at most 12 bytes in JSON, so that a piece stays under the worker's body limit of 1 MiB."""
 
@@ -31,14 +33,13 @@ def is_trivial(prompt: str) -> bool:
 
 
 def flatten(content: object) -> str:
-    """Text of a host's content: a string, or a list of parts, where what is not text becomes a mark such as [image]."""
+    """Text of a host's content: a string, or a list of parts, where what is not text becomes a mark such as [image].
+    What stands in `<private>` goes no further than here."""
     if content is None:
         return ""
-    if isinstance(content, str):
-        return content
     if isinstance(content, (list, tuple)):
-        return "\n".join(part for part in map(_flatten_part, content) if part)
-    return str(content)
+        return without_private("\n".join(part for part in map(_flatten_part, content) if part))
+    return without_private(str(content))
 
 
 def _flatten_part(part: object) -> str:

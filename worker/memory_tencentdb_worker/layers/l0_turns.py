@@ -12,6 +12,7 @@ from memory_tencentdb_worker.config.model import Capture, Config
 from memory_tencentdb_worker.errors import InvalidInput
 from memory_tencentdb_worker.layers.conversation import Said, not_grown, not_stored, split_turn
 from memory_tencentdb_worker.layers.schedule import after_turn
+from memory_tencentdb_worker.layers.screening import suspicion_of
 from memory_tencentdb_worker.models import NewMessage, NewTurn, Origin, Role
 from memory_tencentdb_worker.store.base import Store
 from memory_tencentdb_worker.text.clean import clean_text, flatten_content
@@ -36,7 +37,7 @@ def capture_turn(request: CaptureRequest, store: Store, config: Config, zone: tz
     at = now if request.at is None else parse_instant(request.at, zone)
     turn_id = request.turn_id or new_turn_id()
     if is_excluded(config.memory.capture, request.session_key):
-        return CaptureResponse(0, False, turn_id, False)
+        return CaptureResponse(0, False, turn_id, False, reason="excluded")
     said = _said_in(request, store, zone)
     if not said:
         return CaptureResponse(0, False, turn_id, False)
@@ -50,7 +51,7 @@ def capture_turn(request: CaptureRequest, store: Store, config: Config, zone: tz
         source=request.source or "http",
     )
     receipt = store.add_turn(turn, after_turn(config.memory.pipeline, now), now)
-    return CaptureResponse(receipt.recorded, True, receipt.turn_id, receipt.duplicate, list(receipt.message_ids))
+    return CaptureResponse(receipt.recorded, bool(receipt.recorded) or not receipt.withheld, receipt.turn_id, receipt.duplicate, list(receipt.message_ids), receipt.withheld)
 
 
 def is_excluded(capture: Capture, session_key: str) -> bool:
@@ -78,7 +79,8 @@ def _check_ids(request: CaptureRequest) -> None:
 
 
 def _message(said: Said, at: int) -> NewMessage:
-    return NewMessage(said.role, said.text, at if said.at is None else said.at, _ORIGINS[said.role])
+    origin = said.origin or _ORIGINS[said.role]
+    return NewMessage(said.role, said.text, at if said.at is None else said.at, origin, suspicion_of(said.text, origin))
 
 
 def _said_in(request: CaptureRequest, store: Store, zone: tzinfo) -> list[Said]:

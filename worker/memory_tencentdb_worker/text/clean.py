@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from memory_tencentdb.private import MARK as PRIVATE
+from memory_tencentdb.private import without_private
 from memory_tencentdb_worker.errors import InvalidInput
 from memory_tencentdb_worker.models import Role
 from memory_tencentdb_worker.text.recalled import without_recalled
@@ -95,13 +97,13 @@ def flatten_content(content: object) -> str:
 def clean_text(text: str, role: Role) -> str:
     """What of a message is stored; "" when nothing of it is worth storing."""
     cleaned = text.replace("\r\n", "\n").replace("\r", "\n")
-    cleaned = _INVISIBLE.sub("", cleaned)
+    cleaned = without_private(_INVISIBLE.sub("", cleaned))
     cleaned = _without_blocks(cleaned)
     cleaned = without_recalled(cleaned)
     cleaned = _REPLY_TAG.sub("", _HOST_METADATA.sub("", cleaned))
     cleaned = _DATA_FILE.sub(ATTACHMENT, _DATA_IMAGE.sub(IMAGE, cleaned))
     cleaned = _HOST_NOTE.sub("", cleaned.removeprefix("\ufeff").strip()).strip()
-    return "" if _is_bookkeeping(cleaned, role) else cleaned
+    return "" if cleaned == PRIVATE or _is_bookkeeping(cleaned, role) else cleaned
 
 
 def worth_extracting(text: str, role: Role) -> bool:

@@ -1,0 +1,42 @@
+"""`forget`, `edit`, `undo`, `pause` from the command line: what they print and how they end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from command_line import CommandLine
+
+
+def document(home: CommandLine, *words: str) -> tuple[int, dict[str, Any]]:
+    ran = home.at_home(*words, "--json")
+    return ran.code, ran.document
+
+
+@pytest.fixture
+def told(cli: CommandLine) -> CommandLine:
+    said = ("--user", "I keep bees in Aveiro.", "--assistant", "Nice.")
+    assert cli.at_home("capture", "--session", "cf", *said, "--user-id", "cf").code == 0
+    return cli
+
+
+def test_forget_shows_a_plan_first_and_ends_with_2_when_nothing_matches(told: CommandLine) -> None:
+    code, plan = document(told, "forget", "--matching", "Aveiro", "--user-id", "cf")
+    assert (code, plan["dry_run"], plan["plan"]["messages"]) == (0, True, 2)
+    assert "--yes" in told.at_home("forget", "--matching", "Aveiro", "--user-id", "cf").err
+    code, done = document(told, "forget", "--matching", "Aveiro", "--user-id", "cf", "--yes")
+    assert (code, done["dry_run"], done["proof"]["hits"]) == (0, False, 0)
+    code, problem = document(told, "forget", "--matching", "Aveiro", "--user-id", "cf", "--yes")
+    assert (code, problem["code"]) == (2, "not_found")
+    assert told.at_home("forget", "--yes").code == 1
+    assert document(told, "undo", "--user-id", "cf")[0] == 2
+    assert document(told, "audit", "--user-id", "cf")[1]["changes"][0]["action"] == "forget"
+
+
+def test_a_pause_shows_in_status_until_it_ends(told: CommandLine) -> None:
+    assert "until `resume`" in told.at_home("pause").out
+    assert document(told, "status")[1]["owner"]["pauses"][0]["until"] is None
+    assert document(told, "capture", "--session", "cf", "--user", "x y z", "--assistant", "a")[1]["l0_recorded"] == 0
+    assert told.at_home("resume").code == 0
+    assert document(told, "status")[1]["owner"]["pauses"] == []
