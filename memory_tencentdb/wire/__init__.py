@@ -60,6 +60,7 @@ class CaptureResponse:
     turn_id: str
     duplicate: bool
     message_ids: list[str] = field(default_factory=list)
+    reason: str = ""  # why some of it was not taken: "paused", "forgotten", "excluded"; there is no use in coming again
 
 
 @dataclass
@@ -71,6 +72,8 @@ class RecallRequest:
     max_tokens: int | None = None
     deadline_ms: int | None = None
     exclude_ids: list[str] = field(default_factory=list)  # what this session has been given already
+    visible_since: int | None = None  # epoch ms; what it said from then on still stands in the host's history
+    as_of: str | int | None = None  # ISO 8601 or epoch milliseconds: what was known and valid then
 
 
 @dataclass
@@ -125,6 +128,8 @@ class RecallResponse:
     items: list[Item]
     receipt: Receipt
     state: str
+    as_of: str | None = None
+    assembled: bool = False  # persona and scenes were put together for this answer, from what was known at `as_of`
 
 
 @dataclass
@@ -135,6 +140,7 @@ class MemorySearchRequest:
     scene: str | None = None
     user_id: str = ""
     session_id: str = ""
+    as_of: str | int | None = None
 
 
 @dataclass
@@ -143,6 +149,7 @@ class ConversationSearchRequest:
     limit: int | None = None
     session_key: str = ""
     user_id: str = ""
+    as_of: str | int | None = None
 
 
 @dataclass
@@ -152,6 +159,7 @@ class SearchResponse:
     strategy: str
     items: list[Item]
     state: str = ""  # of the worker, as in `status`
+    as_of: str | None = None
 
 
 @dataclass
@@ -188,6 +196,44 @@ class MemoryWriteResponse:
 
 
 @dataclass
+class ForgetRequest:
+    """Exactly one of `id`, `session`, `matching` and `before` says what. Without `yes` nothing is done."""
+
+    id: str = ""
+    session: str = ""
+    matching: str = ""
+    before: str = ""  # ISO 8601
+    pending: bool = False  # everything that was marked in conversations
+    user_id: str | None = None
+    dry_run: bool | None = None  # default: true, unless `yes`
+    yes: bool = False
+    backups: str = "delete"  # or "keep": copies that hold it
+
+
+@dataclass
+class EditRequest:
+    id: str
+    content: str
+    user_id: str | None = None
+
+
+@dataclass
+class UndoRequest:
+    audit_id: int | None = None  # None: the newest change that can be undone
+    user_id: str | None = None
+
+
+@dataclass
+class PauseRequest:
+    """`session` may hold `*`. Without `user_id` everybody's memory pauses."""
+
+    session: str = ""
+    since: str = ""  # ISO 8601; default: now
+    until: str = ""  # default: until `resume`
+    user_id: str | None = None
+
+
+@dataclass
 class FlushRequest:
     session_key: str = ""
     user_id: str | None = None
@@ -206,6 +252,16 @@ class FlushResponse:
 
 
 @dataclass
+class RollbackRequest:
+    """Puts a version of a scene, or of "persona", back."""
+
+    name: str
+    revision: int
+    user_id: str = ""
+    dry_run: bool = True
+
+
+@dataclass
 class WhyMessage:
     id: str
     role: str
@@ -221,6 +277,39 @@ class WhyResponse:
     layer: str
     text: str
     messages: list[WhyMessage]
+    generation: str = ""  # not in use: of the generation with this id, kept for a rollback
+
+
+@dataclass
+class ReplayRequest:
+    """`user_id` None: everybody's. `model` "": the one configured."""
+
+    user_id: str | None = None
+    model: str = ""
+    dry_run: bool = False
+
+
+@dataclass
+class WhyNotRequest:
+    """Asks about a recall as `/recall` would answer it."""
+
+    id: str
+    query: str
+    session_key: str = ""
+    session_id: str = ""
+    user_id: str = ""
+    max_tokens: int | None = None
+    exclude_ids: list[str] = field(default_factory=list)
+
+
+@dataclass
+class WhyNotResponse:
+    id: str
+    layer: str
+    query: str
+    given: bool
+    gate: str  # a code: the first gate that kept it out, "given" or "in_system_prompt" when none did
+    message: str
 
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from memory_tencentdb_worker.cli.output import cell_width, plain
 
 COMMANDS = (
     "run", "start", "stop", "restart", "status", "logs", "capture", "recall", "search", "flush", "rebuild",
-    "inspect", "why", "scene", "config",
+    "inspect", "why", "why-not", "scene", "config", "calls", "replay",
 )  # fmt: skip
 
 
@@ -51,7 +51,7 @@ def test_places_may_stand_before_or_after_the_command() -> None:
     "words",
     [["capture", "--session", "s", "--user", "a", "--assistant", "b"], ["recall", "q", "--session", "s"],
      ["search", "memories", "q"], ["search", "conversations", "q"], ["flush"], ["inspect"], ["why", "m_1"],
-     ["scene", "x"], ["rebuild"]],
+     ["why-not", "m_1", "q"], ["scene", "x"], ["rebuild"]],
 )  # fmt: skip
 def test_without_a_worker_a_query_exits_4_and_says_what_to_do(empty: CommandLine, words: list[str]) -> None:
     ran = empty.at_home(*words, "--json")

@@ -64,7 +64,7 @@ def test_capture_then_recall_then_why_name_the_same_message(caller: Caller, buil
     )  # fmt: skip
     assert captured.json == {
         "l0_recorded": 1, "scheduler_notified": True, "turn_id": "t1", "duplicate": False,
-        "message_ids": captured.json["message_ids"],
+        "message_ids": captured.json["message_ids"], "reason": "",
     }  # fmt: skip
     assert built.pipeline.woken == 1
     again = caller.post(

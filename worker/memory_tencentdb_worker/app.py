@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -21,20 +22,28 @@ from memory_tencentdb_worker.api.app import build_app
 from memory_tencentdb_worker.config.load import LoadedConfig, with_problem
 from memory_tencentdb_worker.config.model import Config, LLMSettings
 from memory_tencentdb_worker.config.unused import with_unused_parts
-from memory_tencentdb_worker.embedding.base import Embedder
+from memory_tencentdb_worker.embedding.base import Embedder, ReportUse
 from memory_tencentdb_worker.embedding.build import build_embedder, build_former_embedder
 from memory_tencentdb_worker.errors import ConfigError, StoreError
+from memory_tencentdb_worker.last_exit import STUCK, LastExit
 from memory_tencentdb_worker.llm.base import LLM
 from memory_tencentdb_worker.llm.lane import LaneLLM
 from memory_tencentdb_worker.outbox_replay import OutboxReplay
-from memory_tencentdb_worker.pipeline.ledger import LedgerLLM
+from memory_tencentdb_worker.pipeline.documents import Documents
+from memory_tencentdb_worker.pipeline.ledger import EmbeddingLedger, LedgerLLM
 from memory_tencentdb_worker.pipeline.loop import Pipeline
+from memory_tencentdb_worker.pipeline.replay import Replay
 from memory_tencentdb_worker.places import Places
 from memory_tencentdb_worker.service import MemoryService, WorkerFacts
+from memory_tencentdb_worker.service.forgetting import ForgetDesk, ForgetPlaces, ForgetTools
+from memory_tencentdb_worker.service.owner import OwnerDesk
+from memory_tencentdb_worker.service.replay import ReplayDesk
 from memory_tencentdb_worker.service.upkeep import Upkeep
 from memory_tencentdb_worker.store.base import Store
+from memory_tencentdb_worker.store.forgetting import Forgetting
+from memory_tencentdb_worker.store.generations import Generations
 from memory_tencentdb_worker.store.projections import Projector
-from memory_tencentdb_worker.store.sqlite import open_store
+from memory_tencentdb_worker.store.sqlite import SqliteStore, open_store
 from memory_tencentdb_worker.text.times import resolve_zone
 
 if TYPE_CHECKING:
@@ -60,18 +69,24 @@ class Worker:
     models: ModelDesk
     embedders: tuple[Embedder, ...]
     replay: OutboxReplay
+    replaying: Replay
     upkeep: Upkeep
+    owner: OwnerDesk
     clock: Clock
     closed: bool = False
 
     def start(self) -> None:
         self.pipeline.start()
+        self.replaying.start()
+        self.owner.start()
 
     def working(self, patience_seconds: float) -> bool:
         """A job is running or due. One that stays due for longer is held up by something that waiting does not cure."""
         try:
             now = self.clock()
             jobs = self.store.job_counts(now)
+            if self.replaying.working:
+                return True
         except StoreError:
             logger.warning("the store does not answer the idle watch", exc_info=True)
             return False
@@ -84,11 +99,14 @@ class Worker:
             return
         self.closed = True
         self.upkeep.stop()
+        self.owner.stop()
         self.replay.stop()
+        self.replaying.end()
         self.pipeline.stop(PIPELINE_STOP_SECONDS)
         faults.reach("worker.stopping")
         self.service.close()
         self.models.close()
+        self.replaying.stop()
         for embedder in self.embedders:
             embedder.close()
         try:
@@ -156,14 +174,22 @@ class ModelDesk:
 
 
 def build_worker(
-    places: Places, socket: str, clock: Clock, stop: Callable[[], None], add_secrets: AddSecrets
+    places: Places,
+    socket: str,
+    clock: Clock,
+    stop: Callable[[], None],
+    add_secrets: AddSecrets,
+    last_exit: LastExit | None = None,
 ) -> Worker:
-    """Raises SchemaTooNew, StoreCorrupt, StoreError. An embedder that cannot be built means keyword search only."""
+    """`last_exit` is how the worker before this one left. Raises SchemaTooNew, StoreCorrupt, StoreError. An embedder
+    that cannot be built means keyword search only."""
     config = places.loaded.config
     zone = resolve_zone(config.memory.timezone)
     store = open_store(places.data_dir, clock())
-    embedder, problem, loaded = _open_vectors(with_unused_parts(places.loaded), store, places.logs)
-    former = _former_embedder(config, store, places.logs) if embedder is not None else None
+    embedding_ledger = EmbeddingLedger(store, clock)
+    report = embedding_ledger.note
+    embedder, problem, loaded = _open_vectors(with_unused_parts(places.loaded), store, places.logs, report)
+    former = _former_embedder(config, store, places.logs, report) if embedder is not None else None
     projector = Projector(
         store,
         places.data_dir,
@@ -172,7 +198,7 @@ def build_worker(
         scene_backups=config.memory.persona.scene_backup_count,
         clock=clock,
     )
-    pipeline = Pipeline(store, config, zone, clock, projector)
+    pipeline = Pipeline(store, config, zone, clock, projector, embedding_ledger)
     models = ModelDesk(config, places, store, clock, add_secrets)
     service = MemoryService(
         store,
@@ -180,7 +206,7 @@ def build_worker(
         zone,
         clock,
         pipeline,
-        facts=_facts(places, loaded, socket, clock()),
+        facts=_facts(places, loaded, socket, last_exit, clock()),
         rebuild_files=projector.rebuild,
         on_host_model=models.take_host_model,
         on_stop=stop,
@@ -192,7 +218,52 @@ def build_worker(
     embedders = tuple(one for one in (embedder, former) if one is not None)
     replay = OutboxReplay(Outbox(places.home / "outbox"), service)
     upkeep = Upkeep(store, service.watch, clock, quiet=service.is_quiet, refresh=service.refresh_state)
-    return Worker(build_app(service), store, pipeline, projector, service, models, embedders, replay, upkeep, clock)
+    replaying = Replay(
+        Generations(store),
+        store,
+        config,
+        zone,
+        clock,
+        llm=lambda: pipeline.llm,
+        budget=pipeline.budget,
+        changed=pipeline.wake,
+    )
+    service.use_former(replaying.generations.kept_atom)
+    owner = _owner_desk(places, store, projector, pipeline, replaying, config, zone, clock)
+    service.use_listener(owner.heard, owner.unfinished)
+    app = build_app(service, ReplayDesk(replaying, store, config, zone, clock, lambda: pipeline.llm), owner)
+    return Worker(app, store, pipeline, projector, service, models, embedders, replay, replaying, upkeep, owner, clock)
+
+
+def _owner_desk(
+    places: Places,
+    store: SqliteStore,
+    projector: Projector,
+    pipeline: Pipeline,
+    replaying: Replay,
+    config: Config,
+    zone: tzinfo,
+    clock: Clock,
+) -> OwnerDesk:
+    tools = ForgetTools(
+        read_edits=Documents(store, projector, clock).sync,
+        rebuild_files=projector.rebuild,
+        drop_generations=replaying.drop_generations,
+        back_up=store.back_up,
+        settle_wish=store.settle_wish,
+        wishes=store.wishes,
+        wake=pipeline.wake,
+    )
+    forget_places = ForgetPlaces(places.home, places.data_dir, places.logs)
+    return OwnerDesk(
+        ForgetDesk(Forgetting(store), forget_places, tools, zone, clock),
+        store,
+        zone,
+        clock,
+        wake=pipeline.wake,
+        max_scenes=config.memory.persona.max_scenes,
+        auto=config.memory.forget.auto,
+    )
 
 
 def host_settings(offered: HostModel, limits: LLMSettings) -> LLMSettings:
@@ -212,10 +283,12 @@ def host_settings(offered: HostModel, limits: LLMSettings) -> LLMSettings:
     )
 
 
-def _open_vectors(loaded: LoadedConfig, store: Store, logs: Path) -> tuple[Embedder | None, str, LoadedConfig]:
+def _open_vectors(
+    loaded: LoadedConfig, store: Store, logs: Path, report: ReportUse
+) -> tuple[Embedder | None, str, LoadedConfig]:
     """The embedder with its space opened in the store, or none and why."""
     try:
-        embedder = build_embedder(loaded.config.memory.embedding, logs)
+        embedder = build_embedder(loaded.config.memory.embedding, logs, report)
         store.use_space(embedder.space if embedder is not None else None)
     except (ConfigError, StoreError) as error:
         if isinstance(error, StoreError) and error.code != "vectors_unavailable":
@@ -225,13 +298,13 @@ def _open_vectors(loaded: LoadedConfig, store: Store, logs: Path) -> tuple[Embed
     return embedder, "", loaded
 
 
-def _former_embedder(config: Config, store: Store, logs: Path) -> Embedder | None:
+def _former_embedder(config: Config, store: Store, logs: Path, report: ReportUse) -> Embedder | None:
     """Asks the space that is being replaced until the new one is whole."""
     space = store.former_space
-    return build_former_embedder(config.memory.embedding, space, logs) if space is not None else None
+    return build_former_embedder(config.memory.embedding, space, logs, report) if space is not None else None
 
 
-def _facts(places: Places, loaded: LoadedConfig, socket: str, now: int) -> WorkerFacts:
+def _facts(places: Places, loaded: LoadedConfig, socket: str, last_exit: LastExit | None, now: int) -> WorkerFacts:
     return WorkerFacts(
         home=places.home,
         data_dir=places.data_dir,
@@ -242,4 +315,5 @@ def _facts(places: Places, loaded: LoadedConfig, socket: str, now: int) -> Worke
         config_errors=tuple(vars(problem) for problem in loaded.errors),
         config_broken=loaded.broken,
         lock=places.data_dir / LOCK_FILE,
+        stuck_at=last_exit.at if last_exit is not None and last_exit.reason == STUCK else None,
     )

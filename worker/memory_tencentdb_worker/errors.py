@@ -3,6 +3,7 @@
 WorkerError
   InvalidInput            400  the caller's request cannot be carried out as it stands
   NotFound                404  an id or name that is not in this scope
+  Refused                 409  it cannot be done as things stand
   Busy                    429  all request slots are taken
   StoreError              503  the store cannot do it now; nothing was written
     StoreFull             507  no space left on the device
@@ -38,8 +39,25 @@ class InvalidInput(WorkerError):
     code = "invalid"
 
 
+class InvalidField(InvalidInput):
+    """A field of the right type whose value cannot be used."""
+
+    code = "invalid_fields"
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"these fields cannot be used: {field} ({problem})")
+        self.field = field
+        self.problem = problem
+
+
 class NotFound(WorkerError):
     code = "not_found"
+
+
+class Refused(WorkerError):
+    """It cannot be done as things stand; nothing was changed."""
+
+    code = "refused"
 
 
 class Busy(WorkerError):

@@ -10,6 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+BY_RULES = "rules"
+"""`Atom.extractor` of what the offline rules made, so that a model can later replace it."""
+
 
 class Role(StrEnum):
     USER = "user"
@@ -63,6 +66,7 @@ class NewMessage:
     text: str  # cleaned; not empty
     sent_at: int
     origin: Origin
+    suspicions: tuple[str, ...] = ()  # why it is held back from extraction and recall (text/suspicion.py)
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,7 @@ class TurnReceipt:
     duplicate: bool  # the turn was known and brought nothing new
     recorded: int  # messages written by this call
     message_ids: tuple[str, ...]  # all messages of the turn, in order
+    withheld: str = ""  # why some of it was not taken: "paused", "forgotten"
 
 
 @dataclass(frozen=True)
@@ -165,6 +170,7 @@ class L1Batch:
     messages: tuple[Message, ...]
     previous_scene: str
     parked_id: int | None = None  # set when this batch was parked before and is tried again
+    reread: bool = False  # rules have read it before, a model has not
 
     @property
     def to_seq(self) -> int:
@@ -176,9 +182,10 @@ class AtomChanges:
     """What one L1 run does: new atoms, atoms that replace others, and further sources for known ones."""
 
     add: tuple[NewAtom, ...] = ()
-    supersede: tuple[tuple[str, str], ...] = ()  # (id of the older atom, id of the later one); one of them is in `add`
+    supersede: tuple[tuple[str, str], ...] = ()  # (id of the older atom, id of the later one)
     confirm: tuple[tuple[str, tuple[Source, ...]], ...] = ()  # (id of a known atom, sources that say it again)
     close: tuple[str, ...] = ()  # ids of atoms that stopped being true, without a successor
+    closed_at: int | None = None  # when that was said; None: now
     scene_name: str = ""  # of the last segment; "" keeps the previous one
     extractor: str = ""
 
@@ -218,7 +225,7 @@ class Scene:
 class SceneChange:
     """One validated operation, already applied in memory: the scene as it shall be from now on."""
 
-    op: str  # "create", "update", "merge", "archive", "edit"
+    op: str  # "create", "update", "merge", "archive", "edit", "rollback"
     scene: Scene
     absorbed: tuple[str, ...] = ()  # names of scenes merged into this one
     reason: str = ""
@@ -231,6 +238,22 @@ class Persona:
     sections: tuple[Section, ...]
     created_at: int
     reason: str  # why it was written: the trigger, or "edit"
+
+
+@dataclass(frozen=True)
+class Revision:
+    """One version of a scene, or of the persona, which has neither heat nor summary and is always active."""
+
+    name: str
+    revision: int
+    at: int
+    op: str
+    reason: str
+    sections: tuple[Section, ...]
+    summary: str = ""
+    heat: int = 0
+    status: str = "active"
+    created_at: int = 0
 
 
 # ------------------------------------------------------------------------------------------------------ schedule
@@ -297,6 +320,14 @@ class JobCounts:
 
 
 @dataclass(frozen=True)
+class Writer:
+    """A thread at a write. `thread` is the system's number of it, `since` monotonic seconds."""
+
+    thread: int
+    since: float
+
+
+@dataclass(frozen=True)
 class StoreFacts:
     """The store's files, for `status` and for their upkeep."""
 
@@ -308,6 +339,7 @@ class StoreFacts:
     damage: str  # what was found damaged, "" as long as nothing was
     backup: str  # the newest one, "" when there is none
     backup_at: int | None
+    writer: Writer | None = None  # who holds the one connection that writes
 
 
 @dataclass(frozen=True)
@@ -352,6 +384,9 @@ class ModelCall:
     elapsed_ms: int
     outcome: str  # "ok", or the class of error
     error: str = ""
+    texts: int = 0  # of an embedding call
+    estimated: bool = False  # the endpoint named no tokens: they are ours
+    generation: str = ""  # the replay that it was made for
 
 
 @dataclass(frozen=True)
@@ -360,6 +395,37 @@ class CallTotals:
     tokens_in: int
     tokens_out: int
     cost_usd: float
+
+
+EMBEDDING_TASK = "embedding"
+"""What a request to an embedding endpoint is called in the ledger."""
+
+
+@dataclass(frozen=True)
+class CallSum:
+    """The calls of one task with one model."""
+
+    task: str
+    model: str
+    calls: int
+    failed: int
+    texts: int
+    tokens_in: int
+    tokens_out: int
+    cost_usd: float
+    elapsed_ms: int
+    estimated: int  # calls whose tokens are an estimate of ours
+
+
+@dataclass(frozen=True)
+class TextVolume:
+    """What one session has to say to an extraction."""
+
+    session_key: str
+    scope: str
+    messages: int
+    chars: int
+    bytes: int
 
 
 # ------------------------------------------------------------------------------------------------------ embedding
@@ -419,6 +485,7 @@ class Filter:
     before_seq: int | None = None  # messages only
     after_seq: int | None = None
     superseded: bool = False  # atoms only: also those that are no longer true
+    as_of: int | None = None  # only what had been said by then and was valid then, as it was known then
     prefer: Preference = NO_PREFERENCE  # keyword search over messages only
 
 
@@ -426,6 +493,7 @@ class Filter:
 class MessageHit:
     message: Message
     score: float  # higher is better; comparable inside one answer only
+    lifted: float | None = None  # by vector, and then in this order: with what speaks for the message beside it
 
 
 @dataclass(frozen=True)
@@ -490,3 +558,4 @@ class CompletionRequest:
     json_mode: bool = True
     extra: dict[str, object] = field(default_factory=dict)
     scope: str = ""  # whose memory the call serves, for the ledger
+    generation: str = ""  # the replay it is made for, for the ledger

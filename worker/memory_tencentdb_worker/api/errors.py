@@ -16,9 +16,11 @@ from memory_tencentdb_worker.errors import (
     Busy,
     ConfigError,
     EmbeddingError,
+    InvalidField,
     InvalidInput,
     LLMError,
     NotFound,
+    Refused,
     StoreError,
     StoreFull,
     WorkerError,
@@ -29,8 +31,10 @@ log = logging.getLogger(__name__)
 RETRY_AFTER_SECONDS = 1
 
 _STATUS: tuple[tuple[type[WorkerError], int], ...] = (
+    (InvalidField, 422),
     (InvalidInput, 400),
     (NotFound, 404),
+    (Refused, 409),
     (Busy, 429),
     (StoreFull, 507),
     (StoreError, 503),
@@ -66,7 +70,8 @@ async def _known(request: Request, error: Exception) -> Response:
     status = status_of(error)
     if status >= 500:
         log.warning("%s %s: %s (%s)", request.method, request.scope["route"].path, error, error.code)
-    return error_response(status, error.code, str(error))
+    more = {"fields": [{"field": error.field, "problem": error.problem}]} if isinstance(error, InvalidField) else {}
+    return error_response(status, error.code, str(error), **more)
 
 
 async def _refused_body(request: Request, error: Exception) -> Response:

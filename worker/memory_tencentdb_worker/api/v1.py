@@ -10,10 +10,13 @@ from starlette.responses import JSONResponse
 from memory_tencentdb import protocol, wire
 from memory_tencentdb_worker.api import bodies
 from memory_tencentdb_worker.errors import InvalidInput
+from memory_tencentdb_worker.service.calls import CallsWanted
 from memory_tencentdb_worker.service.facade import MemoryService
 from memory_tencentdb_worker.service.inspection import Inspection
 
-INSPECT_PARAMETERS = frozenset({"level", "since", "until", "limit", "offset", "sort", "filter", "file", "user_id"})
+INSPECT_PARAMETERS = frozenset(
+    {"level", "since", "until", "limit", "offset", "sort", "filter", "file", "user_id", "as_of"}
+)
 UserId = Annotated[str | None, Query(description="one user's; without it everybody's")]
 
 
@@ -64,9 +67,29 @@ def _add_views(router: APIRouter, service: MemoryService) -> None:
     def why(id: str, user_id: UserId = None) -> wire.WhyResponse:
         return service.why(id, user_id)
 
+    @router.post(protocol.WHY_NOT)
+    def why_not(body: bodies.WhyNot) -> wire.WhyNotResponse:
+        return service.why_not(body)
+
+    @router.get(protocol.CALLS)
+    def calls(since: str = "", until: str = "", by: str = "layer") -> dict[str, Any]:
+        return service.calls(CallsWanted(since, until, by))
+
     @router.get(protocol.SCENE.replace("{name}", "{name:path}"))
     def scene(name: str, user_id: UserId = None) -> dict[str, Any]:
         return service.scene(name, user_id)
+
+    @router.get(protocol.HISTORY.replace("{name}", "{name:path}"))
+    def history(name: str, user_id: str = "") -> dict[str, Any]:
+        return service.history(name, user_id)
+
+    @router.get(protocol.DIFF.replace("{name}", "{name:path}"))
+    def diff(name: str, user_id: str = "", before: int | None = None, after: int | None = None) -> dict[str, Any]:
+        return service.diff(name, user_id, before, after)
+
+    @router.post(protocol.ROLLBACK)
+    def rollback(body: bodies.Rollback) -> dict[str, Any]:
+        return service.roll_back(body)
 
     @router.get(protocol.INSPECT)
     def inspect(
@@ -81,9 +104,10 @@ def _add_views(router: APIRouter, service: MemoryService) -> None:
         filter: str = "",
         file: str = "",
         user_id: UserId = None,
+        as_of: str = "",
     ) -> dict[str, Any]:
         _refuse_unknown(request, INSPECT_PARAMETERS)
-        return service.inspect(Inspection(level, since, until, limit, offset, sort, filter, file, user_id))
+        return service.inspect(Inspection(level, since, until, limit, offset, sort, filter, file, user_id, as_of))
 
 
 def _refuse_unknown(request: Request, known: frozenset[str]) -> None:

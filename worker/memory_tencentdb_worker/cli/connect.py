@@ -56,6 +56,9 @@ class WorkerClient:
     def post(self, path: str, body: dict[str, Any], *, timeout_seconds: float = ANSWER_SECONDS) -> Any:
         return self._ask("POST", path, body, timeout_seconds)
 
+    def delete(self, path: str, *, timeout_seconds: float = ANSWER_SECONDS) -> Any:
+        return self._ask("DELETE", path, None, timeout_seconds)
+
     def hello(self) -> dict[str, Any]:
         """The handshake: who answers, and for which data directory."""
         answer = self.post(HELLO, {"protocol": PROTOCOL, "version": VERSION, "client": "cli"}, timeout_seconds=5)

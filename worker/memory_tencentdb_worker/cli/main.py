@@ -8,7 +8,23 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from memory_tencentdb_worker.cli import config, flush, inspect, lifecycle, log_view, search, status, trace, turns
+from memory_tencentdb_worker.cli import (
+    calls,
+    config,
+    edit,
+    flush,
+    forget,
+    history,
+    inspect,
+    lifecycle,
+    log_view,
+    pause,
+    replay,
+    search,
+    status,
+    trace,
+    turns,
+)
 from memory_tencentdb_worker.cli.exits import (
     CONFIGURATION,
     DONE,
@@ -107,7 +123,10 @@ def build_parser() -> Parser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
     places = Parser(add_help=False, allow_abbrev=False)
     _add_places(places, default=argparse.SUPPRESS)
-    for family in (lifecycle, status, log_view, turns, search, flush, inspect, trace, config):
+    for family in (
+        *(lifecycle, status, log_view, turns, search, flush, inspect, trace, history, calls, replay),
+        *(forget, edit, pause, config),
+    ):
         family.add_commands(commands, places)
     return parser
 

@@ -98,6 +98,7 @@ def unreachable_document(places: Places, error: Exception, now: int) -> dict[str
         },
         "calls": UNREADABLE["calls"],
         "storage": UNREADABLE["storage"],
+        "owner": UNREADABLE["owner"],
     }
 
 
@@ -140,6 +141,9 @@ def _print_document(document: dict[str, Any]) -> None:
               f"{'written' if counts['persona'] else 'not yet'}, {counts['vectors']} vectors")  # fmt: skip
         print(f"jobs       {jobs['due']} due, {jobs['running']} running, {jobs['retrying']} retrying, "
               f"{jobs['parked']} parked")  # fmt: skip
+        if jobs.get("turns_to_reread"):
+            print(f"reading    again {jobs['turns_to_reread']} turns that only rules have read "
+                  "(memory.extraction.rereadRuleMade)")  # fmt: skip
     print(f"outbox     {document['outbox']['turns']} turns waiting")
     llm, vectors = document["llm"], document["embedding"]
     where = f" at {plain(str(llm['endpoint']))}" if llm["endpoint"] else ""

@@ -1,4 +1,5 @@
-"""`why` goes from any id down to the messages it rests on; `scene` shows one scene."""
+"""`why` goes from any id down to the messages it rests on, `why-not` says what kept it out of a recall; `scene` shows
+one scene."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
-from memory_tencentdb.protocol import SCENE, WHY
+from memory_tencentdb.protocol import SCENE, WHY, WHY_NOT
 from memory_tencentdb_worker.cli.connect import find_worker
 from memory_tencentdb_worker.cli.exits import DONE
 from memory_tencentdb_worker.cli.family import add_command
@@ -22,6 +23,16 @@ def add_commands(commands: Commands, places: argparse.ArgumentParser) -> None:
         purpose="show where a memory comes from, down to the messages", example="why m_0123456789abcdef",
     )  # fmt: skip
     why.add_argument("id", metavar="ID", help="an id shown anywhere: atom, message, scene name, persona")
+    why_not = add_command(
+        commands, places, "why-not", run_why_not,
+        purpose="name the first gate that keeps a memory out of a recall",
+        example='why-not m_0123456789abcdef "where do I live?"',
+    )  # fmt: skip
+    why_not.add_argument("id", metavar="ID", help="the memory that was expected")
+    why_not.add_argument("query", metavar="QUERY", help="the message for which it was expected")
+    why_not.add_argument("--session", default="", metavar="S", help="as if this session asked")
+    why_not.add_argument("--max-tokens", type=int, metavar="N", help="hard budget of the volatile part")
+    why_not.add_argument("--user-id", default="", metavar="U", help="whose recall; default: the default user")
     scene = add_command(
         commands, places, "scene", run_scene, purpose="show one scene in full", example="scene Work",
     )  # fmt: skip
@@ -33,15 +44,34 @@ def add_commands(commands: Commands, places: argparse.ArgumentParser) -> None:
 def run_why(args: argparse.Namespace) -> int:
     answer = find_worker(args).client.get(_route(WHY, args.id, args.user_id))
     if args.json:
-        print_json({name: answer[name] for name in ("id", "layer", "text", "messages")})
+        former = {"generation": answer["generation"]} if answer.get("generation") else {}
+        print_json({name: answer[name] for name in ("id", "layer", "text", "messages")} | former)
         return DONE
     print(f"{plain(answer['id'])}  ({answer['layer']})")
+    if answer.get("generation"):
+        print("  not in use: of the memories kept for `memory-tencentdb replay rollback`")
     print(indented(answer["text"], "  "))
     messages = answer["messages"]
     for number, message in enumerate(messages, 1):
         _print_message(message, last=number == len(messages))
     if not messages:
         print("  rests on no stored message")
+    return DONE
+
+
+def run_why_not(args: argparse.Namespace) -> int:
+    body = {
+        "id": args.id,
+        "query": args.query,
+        "session_key": args.session,
+        "user_id": args.user_id,
+        "max_tokens": args.max_tokens,
+    }
+    answer = find_worker(args).client.post(WHY_NOT, body)
+    if args.json:
+        print_json(answer)
+        return DONE
+    print(f"{plain(answer['id'])}  ({answer['layer']})  {answer['gate']}: {answer['message']}")
     return DONE
 
 

@@ -62,6 +62,7 @@ class Extraction(Section):
     enable_dedup: bool = True
     max_memories_per_session: Annotated[int, Field(ge=1, le=1000)] = 20
     model: str = ""
+    reread_rule_made: bool = True
 
 
 class PersonaSettings(Section):
@@ -159,6 +160,18 @@ class Offload(Section):
     user_id: str = ""
 
 
+class BudgetSettings(Section):
+    """Not in the manual. A local day's limits, of the models' calls; 0: none."""
+
+    tokens_per_day: Annotated[int, Field(ge=0)] = 0
+    cost_usd_per_day: Annotated[float, Field(ge=0)] = Field(default=0.0, alias="costUsdPerDay")
+
+
+class Forget(Section):
+    auto: bool = False
+    """A "forget that" in a conversation is carried out at once instead of waiting for the owner."""
+
+
 class Memory(Section):
     timezone: str = "system"
     """"system", an IANA name, or an offset such as +08:00. Stored instants stay UTC."""
@@ -167,12 +180,14 @@ class Memory(Section):
     extraction: Extraction = Extraction()
     persona: PersonaSettings = PersonaSettings()
     pipeline: Pipeline = Pipeline()
+    budget: BudgetSettings = BudgetSettings()
     recall: Recall = Recall()
     embedding: Embedding = Embedding()
     tcvdb: Tcvdb = Tcvdb()
     bm25: Bm25 = Bm25()
     report: Report = Report()
     offload: Offload = Offload()
+    forget: Forget = Forget()
 
 
 class Config(Section):

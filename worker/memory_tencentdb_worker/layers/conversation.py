@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memory_tencentdb_worker.models import Role
+from memory_tencentdb_worker.models import Origin, Role
 
 ALIGNED_MESSAGES = 300
 """So many of the newest messages are compared in their order; time and memory stay bounded whatever a host sends."""
@@ -22,6 +22,7 @@ class Said:
     role: Role
     text: str
     at: int | None = None
+    origin: Origin | None = None  # None: as the role says
 
     @property
     def key(self) -> tuple[Role, str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from memory_tencentdb_worker.errors import InvalidInput
+from datetime import tzinfo
+
+from memory_tencentdb_worker.errors import InvalidField, InvalidInput
 from memory_tencentdb_worker.models import AtomType
+from memory_tencentdb_worker.text.times import iso_local, parse_instant
 
 NAME_LIMIT_CHARS = 500
 SEARCH_LIMIT = 100
@@ -39,6 +42,20 @@ def atom_type(name: str | None) -> AtomType | None:
     except ValueError as error:
         known = ", ".join(AtomType)
         raise InvalidInput(f"type {name!a} is unknown: use one of {known}") from error
+
+
+def instant_of(value: str | int | None, field: str, zone: tzinfo) -> int | None:
+    """ISO 8601 or epoch milliseconds; None and "" are absent. Raises InvalidField."""
+    if value is None or value == "":
+        return None
+    try:
+        return parse_instant(value, zone)
+    except InvalidInput as error:
+        raise InvalidField(field, f"{error}; use ISO 8601 or epoch milliseconds") from error
+
+
+def shown(instant: int | None, zone: tzinfo) -> str | None:
+    return None if instant is None else iso_local(instant, zone)
 
 
 def _checked(value: str, field: str) -> str:

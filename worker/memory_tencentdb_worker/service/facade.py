@@ -21,17 +21,29 @@ from memory_tencentdb_worker.errors import InvalidInput, StoreError
 from memory_tencentdb_worker.layers.l0_turns import capture_turn
 from memory_tencentdb_worker.layers.memory_write import write_memory
 from memory_tencentdb_worker.llm.base import LLM
+from memory_tencentdb_worker.models import Writer
 from memory_tencentdb_worker.recall.answer import Question, Recaller
 from memory_tencentdb_worker.recall.deadline import Deadline
-from memory_tencentdb_worker.service.arguments import atom_type, optional_session, scope_of, search_limit, session_of
+from memory_tencentdb_worker.service.arguments import (
+    atom_type,
+    instant_of,
+    optional_session,
+    scope_of,
+    search_limit,
+    session_of,
+    shown,
+)
+from memory_tencentdb_worker.service.calls import CallsWanted, call_report
 from memory_tencentdb_worker.service.check import check_part
 from memory_tencentdb_worker.service.facts import WorkerFacts
 from memory_tencentdb_worker.service.flush import Flusher
+from memory_tencentdb_worker.service.history import Rollback, compare_revisions, list_revisions, roll_back
 from memory_tencentdb_worker.service.inspection import Inspection, inspect_rows
 from memory_tencentdb_worker.service.scene_view import scene_document
 from memory_tencentdb_worker.service.status import StatusBoard
 from memory_tencentdb_worker.service.store_watch import StoreWatch
-from memory_tencentdb_worker.service.trace import trace
+from memory_tencentdb_worker.service.trace import FormerAtom, trace
+from memory_tencentdb_worker.service.why_not import explain_absence
 from memory_tencentdb_worker.store.base import Store
 
 if TYPE_CHECKING:
@@ -76,6 +88,9 @@ class MemoryService:
         self._embedder: Embedder | None = None
         self._offer_lock = threading.Lock()
         self._last_request = time.monotonic()
+        self._former: FormerAtom | None = None
+        self._listener: Callable[[wire.CaptureRequest, wire.CaptureResponse], None] | None = None
+        self._writers: dict[int, Writer] = {}  # requests that are at a write, by their threads
 
     # ---- what the composition root tells
     def use_llm(self, llm: LLM | None, source: str = "") -> None:
@@ -91,6 +106,16 @@ class MemoryService:
         self._recaller.use_embedder(embedder, former)
         self._board.use_embedder(embedder, problem)
         self._pipeline.use_embedder(embedder)
+
+    def use_listener(
+        self, listener: Callable[[wire.CaptureRequest, wire.CaptureResponse], None], unfinished: Callable[[], str]
+    ) -> None:
+        """Told of every stored turn; `unfinished` says why a forgetting has not ended."""
+        self._listener, self._board.unfinished = listener, unfinished
+
+    def use_former(self, find: FormerAtom) -> None:
+        """Where `why` looks for an id that is not in use any more."""
+        self._former = find
 
     def close(self) -> None:
         """Ends waiting flushes and the threads of recall. Safe to call twice."""
@@ -121,6 +146,11 @@ class MemoryService:
             return self.idle_seconds() > QUIET_SECONDS and self._store.idle()
         except StoreError:
             return False  # trouble is no time for extra work; whoever meets it next reports it
+
+    def writers(self) -> list[Writer]:
+        """Everybody who is at a write now, in front of the store or in it."""
+        inside = self._store.facts().writer
+        return [*self._writers.copy().values(), *([] if inside is None else [inside])]
 
     def state_is_stale(self) -> bool:
         return self._board.stale()
@@ -165,6 +195,7 @@ class MemoryService:
         with self._writing():
             answer = capture_turn(request, self._store, self._config, self._zone, self._clock())
         self._pipeline.wake()
+        self._hear(request, answer)
         faults.reach("capture.before_reply")
         return answer
 
@@ -199,55 +230,99 @@ class MemoryService:
             raise InvalidInput(f"exclude_ids holds more than {MOST_EXCLUDED_IDS} ids")
         if not settings.enabled or self._excluded(session_key):
             return _nothing_recalled(request, deadline, self._board.state)
+        as_of = instant_of(request.as_of, "as_of", self._zone)
         question = Question(
             query=request.query,
             scope=scope,
             session_id=request.session_id,
-            now=self._clock(),
+            now=self._clock() if as_of is None else as_of,
             max_tokens=request.max_tokens,
             exclude_ids=tuple(request.exclude_ids),
+            visible_since=request.visible_since,
+            as_of=as_of,
         )
         return self._recaller.recall(question, self._board.state, deadline)
 
     def search_memories(self, request: wire.MemorySearchRequest) -> wire.SearchResponse:
         """`session_id` names who asks; it is no filter."""
+        as_of = instant_of(request.as_of, "as_of", self._zone)
         answer = self._recaller.search_memories(
             request.query,
             scope_of(request.user_id),
             limit=search_limit(request.limit),
-            now=self._clock(),
+            now=self._clock() if as_of is None else as_of,
             type=atom_type(request.type),
             scene=request.scene,
+            as_of=as_of,
         )
-        return replace(answer, state=self._board.state)
+        return replace(answer, state=self._board.state, as_of=shown(as_of, self._zone))
 
     def search_conversations(self, request: wire.ConversationSearchRequest) -> wire.SearchResponse:
+        as_of = instant_of(request.as_of, "as_of", self._zone)
         answer = self._recaller.search_conversations(
             request.query,
             scope_of(request.user_id),
             limit=search_limit(request.limit),
-            now=self._clock(),
+            now=self._clock() if as_of is None else as_of,
             session_key=optional_session(request.session_key),
+            as_of=as_of,
         )
-        return replace(answer, state=self._board.state)
+        return replace(answer, state=self._board.state, as_of=shown(as_of, self._zone))
 
     # ---- the owner's view
     def why(self, item_id: str, scope: str | None = None) -> wire.WhyResponse:
         """Raises NotFound."""
-        return trace(item_id, self._store, self._zone, scope)
+        return trace(item_id, self._store, self._zone, scope, former=self._former)
+
+    def why_not(self, request: wire.WhyNotRequest) -> wire.WhyNotResponse:
+        """Raises NotFound, InvalidInput, StoreError."""
+        question = Question(
+            query=request.query,
+            scope=scope_of(request.user_id),
+            session_id=request.session_id,
+            now=self._clock(),
+            max_tokens=request.max_tokens,
+            exclude_ids=tuple(request.exclude_ids),
+        )
+        recalls = self._config.memory.recall.enabled and not self._excluded(request.session_key)
+        return explain_absence(request.id, question, self._recaller, self._store, recalls=recalls)
 
     def status(self) -> dict[str, Any]:
         return self._board.document()
+
+    def calls(self, wanted: CallsWanted) -> dict[str, Any]:
+        """Raises InvalidInput."""
+        return call_report(wanted, self._store, self._zone, self._clock())
 
     def parked(self) -> list[dict[str, Any]]:
         return self._board.parked()
 
     def inspect(self, wanted: Inspection) -> dict[str, Any]:
-        return inspect_rows(wanted, self._store, self._zone, self._clock())
+        most = self._config.memory.persona.max_scenes
+        return inspect_rows(wanted, self._store, self._zone, self._clock(), most)
 
     def scene(self, name: str, scope: str | None = None) -> dict[str, Any]:
         """Raises NotFound."""
         return scene_document(name, self._store, self._zone, scope)
+
+    def history(self, name: str, user_id: str) -> dict[str, Any]:
+        """Raises NotFound."""
+        return list_revisions(name, scope_of(user_id), self._store, self._zone)
+
+    def diff(self, name: str, user_id: str, before: int | None, after: int | None) -> dict[str, Any]:
+        """Raises NotFound."""
+        return compare_revisions(name, scope_of(user_id), before, after, self._store)
+
+    def roll_back(self, request: wire.RollbackRequest) -> dict[str, Any]:
+        """Raises NotFound, InvalidInput, StoreError."""
+        most = self._config.memory.persona.max_scenes
+        wanted = Rollback(request.name, request.revision, scope_of(request.user_id), request.dry_run, most)
+        if request.dry_run:
+            return roll_back(wanted, self._store, self._clock())
+        with self._writing():
+            done = roll_back(wanted, self._store, self._clock())
+        self._pipeline.wake()
+        return done
 
     def rebuild(self) -> dict[str, Any]:
         """Writes all Markdown and JSONL files anew from the store."""
@@ -258,6 +333,15 @@ class MemoryService:
         return check_part(part, self._llm, self._embedder)
 
     # ---- inside
+    def _hear(self, request: wire.CaptureRequest, answer: wire.CaptureResponse) -> None:
+        """The turn is stored: what it asks for beyond that does not make its answer fail."""
+        if self._listener is None:
+            return
+        try:
+            self._listener(request, answer)
+        except StoreError as error:
+            log.warning("whether a turn asks to forget something could not be noted: %s", error)
+
     def _consider(self, offered: wire.HostModel | None) -> None:
         """Hands on a host's model once: every session of the host offers it anew."""
         if offered is None or not offered.model or self._config.llm.model or self._config.llm.offline:
@@ -275,12 +359,16 @@ class MemoryService:
     def _writing(self) -> Iterator[None]:
         """A store that cannot write is seen in the state from now on until a write succeeds again, and no longer. The
         state is looked up here and not in recall, which must not wait for the store."""
+        thread = threading.get_native_id()
+        self._writers[thread] = Writer(thread, time.monotonic())
         try:
             yield
         except StoreError as error:
             self._board.note_store_error(error, writing=True)
             self._board.refresh()
             raise
+        finally:
+            self._writers.pop(thread, None)
         self._board.note_store_success(writing=True)
         self._board.refresh()
 

@@ -39,6 +39,9 @@ KINDS: dict[str, Kind] = {
     "store_readonly": Kind("broken", "make the data directory writable for this user; nothing else is needed"),
     "store_io": Kind("broken", "check the disk (`dmesg`); work goes on by itself once it can be written"),
     "store_busy": Kind("broken", "end the program that holds the database: `fuser -v <data dir>/memory.db`"),
+    "write_slow": Kind(
+        "broken", "check the disk (`dmesg`); if it is well, the worker leaves by itself and is started again"
+    ),
     "store_closed": Kind("broken", "run `memory-tencentdb restart`"),
     "schema_too_new": Kind("broken", "install the newer version again: `./install.sh`"),
     "data_dir": Kind("broken", "make the data directory reachable and writable, or choose another (`data.baseDir`)"),
@@ -52,6 +55,7 @@ KINDS: dict[str, Kind] = {
     "worker_crashed": Kind("broken", "see the log, then: memory-tencentdb start"),
     "runtime_dir": Kind("broken", "correct the directory's owner or mode"),
     "config_refused": Kind("broken", "correct the setting, then run `memory-tencentdb start`"),
+    "was_stuck": Kind("ok", "`memory-tencentdb logs` shows where; please report it"),
     "lock_lost": Kind("degraded", "run `memory-tencentdb restart` if it is still there in a minute"),
     "pipeline_dead": Kind("degraded", "run `memory-tencentdb restart`"),
     "pipeline_stuck": Kind("degraded", "run `memory-tencentdb restart`"),
@@ -64,6 +68,9 @@ KINDS: dict[str, Kind] = {
     # what it works with
     "vectors_unavailable": Kind("degraded", "reinstall the worker; search by keyword works meanwhile"),
     "embedding": Kind("degraded", "check `memory.embedding` in the configuration and its endpoint"),
+    "forgetting": Kind("degraded", "it is tried again every ten seconds; end who reads the database, or free the disk"),
+    "forget_pending": Kind("ok", "`memory-tencentdb forget --pending` shows it; --yes forgets it, --drop keeps it"),
+    "memory_paused": Kind("ok", "`memory-tencentdb resume` ends it"),
     "outbox": Kind("degraded", "see `memory-tencentdb logs` for what the worker says to the first of them"),
     "overdue": Kind("lagging", LOGS),
     "retrying": Kind("lagging", "see `memory-tencentdb logs` for why"),
@@ -75,6 +82,7 @@ KINDS: dict[str, Kind] = {
 
 FAMILIES: dict[str, Kind] = {
     "llm_": Kind("paused", "check the model's key, account and name (`memory-tencentdb config llm`)"),
+    "budget_": Kind("paused", "wait for the next day, or raise `memory.budget` in the configuration"),
     "embedding_": Kind("degraded", "check the embedder's key, account and settings"),
 }
 """Codes that begin so end with what the endpoint said: `llm_quota`, `embedding_auth`."""

@@ -38,13 +38,14 @@ class Circumstances:
     embedding_problem: str = ""
     paused: Sequence[Reason] = ()  # what the pipeline waits for, and failures of the store
     started_at: int | None = None
+    stuck_at: int | None = None  # when the former worker ended itself
     outbox_since: int | None = None  # when the oldest turn in the outbox was put there
 
 
 def assess(facts: Circumstances) -> tuple[str, list[Reason]]:
     """The worst state that a reason names, and the reasons, worst first."""
     reasons = [*facts.paused, *_config_reasons(facts), *_embedding_reasons(facts), *_job_reasons(facts)]
-    reasons += _outbox_reasons(facts)
+    reasons += [*_outbox_reasons(facts), *_former_reasons(facts)]
     reasons.sort(key=lambda each: -SEVERITY.index(each.state))
     return (reasons[0].state if reasons else "ok"), reasons
 
@@ -85,6 +86,12 @@ def _job_reasons(facts: Circumstances) -> list[Reason]:
         message = "the last messages could not be turned into facts, and none have been since"
         reasons.append(reason("nothing_read", message, facts.nothing_read_since))
     return reasons
+
+
+def _former_reasons(facts: Circumstances) -> list[Reason]:
+    if facts.stuck_at is None:
+        return []
+    return [reason("was_stuck", "the worker was replaced because its writes stood still", facts.stuck_at)]
 
 
 def _outbox_reasons(facts: Circumstances) -> list[Reason]:

@@ -18,6 +18,7 @@ from memory_tencentdb_worker.errors import StoreError
 from memory_tencentdb_worker.llm.base import LLM
 from memory_tencentdb_worker.models import FailingJob, JobCounts, JobKind
 from memory_tencentdb_worker.service.facts import WorkerFacts
+from memory_tencentdb_worker.service.owner_reasons import owner_part, owner_reasons
 from memory_tencentdb_worker.service.reasons import Reason, reason
 from memory_tencentdb_worker.service.state import Circumstances, assess
 from memory_tencentdb_worker.service.store_watch import STORAGE_KEYS, StoreWatch
@@ -34,11 +35,22 @@ NO_JOBS = JobCounts(due=0, running=0, retrying=0, parked=0, waiting=0, oldest_du
 UNREADABLE: dict[str, dict[str, Any]] = {
     "counts": dict.fromkeys(("turns", "messages", "atoms", "scenes", "persona", "vectors", "superseded")),
     "jobs": dict.fromkeys(
-        ("due", "running", "retrying", "parked", "waiting", "oldest_due_seconds", "failing", "unsupported")
+        (
+            "due",
+            "running",
+            "retrying",
+            "parked",
+            "waiting",
+            "oldest_due_seconds",
+            "failing",
+            "unsupported",
+            "turns_to_reread",
+        )
     ),
     "vectors": dict.fromkeys(("rows", "embedded", "refused")),
     "calls": dict.fromkeys(("today", "tokens_in", "tokens_out", "cost_usd")),
     "storage": dict.fromkeys(STORAGE_KEYS),
+    "owner": dict.fromkeys(("forget_pending", "pauses")),
 }
 
 
@@ -67,6 +79,9 @@ class StatusBoard:
         self.watch = StoreWatch(store, facts.data_dir, facts.lock)
         self._llm: LLM | None = None
         self._llm_source = ""
+        self._of_owner = list[Reason]()
+        self.unfinished: Callable[[], str] = str
+        """Says why a forgetting is not finished."""
         self._embedder: Embedder | None = None
         self._embedding_problem = ""
 
@@ -106,6 +121,7 @@ class StatusBoard:
         now = self._clock()
         try:
             counts = self._store.job_counts(now)
+            self._of_owner = owner_reasons(self._store, now, self.unfinished())
             self.note_store_success(writing=False)
         except StoreError as error:
             self.note_store_error(error, writing=False)
@@ -119,6 +135,7 @@ class StatusBoard:
         try:
             jobs = self._store.job_counts(now)
             read = self._read_store(jobs, now)
+            self._of_owner = owner_reasons(self._store, now, self.unfinished())
             self.note_store_success(writing=False)
         except StoreError as error:
             self.note_store_error(error, writing=False)
@@ -150,6 +167,7 @@ class StatusBoard:
             },
             "calls": read["calls"],
             "storage": self.watch.shown(),
+            "owner": read["owner"],
         }
 
     def reasons(self) -> list[dict[str, Any]]:
@@ -195,8 +213,10 @@ class StatusBoard:
                 "oldest_due_seconds": _age_seconds(jobs.oldest_due_at, now),
                 "failing": [self._failing(job) for job in self._store.failing_jobs()],
                 "unsupported": self._store.unsupported(),
+                "turns_to_reread": self._store.turns_to_reread(),
             },
             "vectors": {"rows": vectors.rows, "embedded": vectors.embedded, "refused": vectors.refused},
+            "owner": owner_part(self._store, self._zone, now),
             "calls": {
                 "today": calls.calls,
                 "tokens_in": calls.tokens_in,
@@ -209,7 +229,7 @@ class StatusBoard:
         of_store = self.watch.reasons(now)
         named = {each.code for each in of_store}
         waits = [one for one in self._pipeline.pause_reasons() if one.code not in named]
-        paused = [*of_store, *(reason(one.code, one.message, one.since, one.action) for one in waits)]
+        paused = [*of_store, *self._of_owner, *(reason(one.code, one.message, one.since, one.action) for one in waits)]
         circumstances = Circumstances(
             now=now,
             oldest_due_at=jobs.oldest_due_at,
@@ -222,6 +242,7 @@ class StatusBoard:
             embedding_problem=self._embedding_trouble(),
             paused=paused,
             started_at=self._facts.started_at,
+            stuck_at=self._facts.stuck_at,
             outbox_since=self._outbox.oldest_at(),
         )
         state, reasons = assess(circumstances)

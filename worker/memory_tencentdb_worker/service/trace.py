@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import tzinfo
 
 from memory_tencentdb.wire import WhyMessage, WhyResponse
@@ -17,8 +17,15 @@ from memory_tencentdb_worker.text.times import iso_local
 PERSONA_NAMES = frozenset({"persona", "persona.md"})
 
 
-def trace(item_id: str, store: Store, zone: tzinfo, scope: str | None = None) -> WhyResponse:
-    """`scope` None looks in every scope: for the owner. A persona without a scope is the default user's.
+FormerAtom = Callable[[str | None, str], tuple[Atom, str] | None]
+"""By scope and id: an atom that only a kept generation knows, and the generation's id."""
+
+
+def trace(
+    item_id: str, store: Store, zone: tzinfo, scope: str | None = None, former: FormerAtom | None = None
+) -> WhyResponse:
+    """`scope` None looks in every scope: for the owner. A persona without a scope is the default user's. `former` is
+    asked for an id that is not in use.
 
     Raises NotFound for an id that is not (or no longer) there.
     """
@@ -42,6 +49,10 @@ def trace(item_id: str, store: Store, zone: tzinfo, scope: str | None = None) ->
     persona = store.persona(scope or "") if item_id in PERSONA_NAMES else None
     if persona is not None:
         return _trace_persona(persona, evidence, zone)
+    found = former(scope, item_id) if former is not None else None
+    if found is not None:
+        evidence.add_atoms([found[0]])
+        return WhyResponse(found[0].id, Layer.L1, found[0].content, evidence.shown(zone), generation=found[1])
     raise NotFound(f"nothing is known under the id {item_id!a}")
 
 

@@ -13,6 +13,7 @@ from memory_tencentdb_worker.models import (
     Atom,
     AtomChanges,
     AtomHit,
+    CallSum,
     CallTotals,
     Counts,
     Due,
@@ -31,6 +32,7 @@ from memory_tencentdb_worker.models import (
     Page,
     Parked,
     Persona,
+    Revision,
     Rows,
     Scene,
     SceneChange,
@@ -38,9 +40,14 @@ from memory_tencentdb_worker.models import (
     SessionState,
     StoreFacts,
     TextToEmbed,
+    TextVolume,
     TurnReceipt,
     VectorCounts,
 )
+from memory_tencentdb_worker.store.audit import Change
+from memory_tencentdb_worker.store.pauses import Pause
+from memory_tencentdb_worker.store.quarantine import Suspect
+from memory_tencentdb_worker.store.wishes import Wish
 
 SessionPlan = Callable[[SessionState], Sequence[Due]]
 """Given the state after the change (inside the same transaction), says when the session's jobs are due.
@@ -163,6 +170,20 @@ class Store(Protocol):
         rows without vector: EMBED). `parked` also re-opens what was parked. Returns how many jobs are due."""
         ...
 
+    def use_rereading(self, on: bool) -> None:
+        """From now on, until this store is closed, what only rules have read counts as unread, behind everything that
+        is really unread. Off at first."""
+        ...
+
+    def arm_reread(self, now: int) -> bool:
+        """Makes one session due that is to be read again, the one first that rules have read first; one with unread
+        turns or a failed try waits. False when there is none."""
+        ...
+
+    def turns_to_reread(self) -> int:
+        """How many turns only rules have read; 0 while they are not to be read again."""
+        ...
+
     def idle(self) -> bool:
         """No job due, leased or expedited for later, no unread turn, atom or changed scene that a flush would run."""
         ...
@@ -187,7 +208,13 @@ class Store(Protocol):
     def read_l1_batch(
         self, scope: str, session_key: str, *, max_messages: int, max_chars: int, background: int
     ) -> L1Batch | None:
-        """The oldest unread turns, whole, at least one; a re-opened parked batch comes first. None: nothing unread."""
+        """The oldest unread turns, whole, at least one; a re-opened parked batch comes first, one that is to be read
+        again (`use_rereading`) last. None: nothing unread."""
+        ...
+
+    def rule_made_atoms(self, batch: L1Batch) -> list[Atom]:
+        """The atoms, superseded ones too, that rules have made from the batch's messages; without those that also rest
+        on messages of which another batch is to be read again."""
         ...
 
     def apply_atoms(
@@ -212,6 +239,56 @@ class Store(Protocol):
 
     def park_job(self, lease: Lease, reason: str, detail: str, now: int) -> None:
         """For L2, L3: keeps cursor and input, records the reason; new input or `make_due(parked=True)` tries again."""
+        ...
+
+    # ---- the owner's hand
+    def pause(self, scope: str | None, session: str | None, since: int, until: int | None, now: int) -> Pause:
+        """From then on, or in that span, `add_turn` takes nothing in (`TurnReceipt.withheld`), whenever it comes."""
+        ...
+
+    def resume(self, scope: str | None, session: str | None, now: int) -> list[Pause]:
+        """Ends pauses now; what was said in them stays out. Returns which."""
+        ...
+
+    def pauses(self, now: int) -> list[Pause]: ...
+
+    def add_wish(self, wish: Wish, now: int) -> int:
+        """Something a person asked to be forgotten waits for the owner."""
+        ...
+
+    def settle_wish(self, id: int, now: int) -> None: ...
+
+    def wishes(self) -> list[Wish]: ...
+
+    def hold_messages(self, suspects: Sequence[tuple[Message, Sequence[str]]], now: int) -> None:
+        """With the reasons of each. Neither extracted nor recalled until a person has decided; what one has decided
+        before stays so."""
+        ...
+
+    def settle_suspect(self, message: Message, state: str, now: int) -> None:
+        """A released one is read by L1 (again) at once; a dropped one stays where only a search finds it."""
+        ...
+
+    def quarantine_states(self, seqs: Sequence[int]) -> dict[int, str]:
+        """Of those of these messages that were ever held back."""
+        ...
+
+    def quarantined(self, scope: str) -> frozenset[int]:
+        """`seq` of the messages that recall leaves out."""
+        ...
+
+    def count_suspects(self) -> tuple[int, int | None]:
+        """How many wait for a person, and since when the oldest does."""
+        ...
+
+    def suspects(self, state: str | None, scope: str | None, limit: int) -> list[Suspect]:
+        """The newest first; None: in any state, of any scope."""
+        ...
+
+    def suspect(self, message_id: str) -> Suspect | None: ...
+
+    def changes_made(self, limit: int, scope: str | None = None) -> list[Change]:
+        """Of the audit, the newest first."""
         ...
 
     def list_parked(self, limit: int = 50) -> list[Parked]: ...
@@ -252,10 +329,25 @@ class Store(Protocol):
         ...
 
     def edit_documents(
-        self, scope: str, scenes: Sequence[SceneChange], persona: Persona | None, evidence: NewTurn, now: int
+        self,
+        scope: str,
+        scenes: Sequence[SceneChange],
+        persona: Persona | None,
+        evidence: NewTurn,
+        now: int,
+        facts: AtomChanges | None = None,
+        action: str = "edit",
     ) -> None:
-        """A person changed files by hand: the new text becomes a revision that rests on `evidence`, an owner's turn."""
+        """A person changed documents by hand: the new text becomes a revision that rests on `evidence`, an owner's
+        turn, or on the atoms of `facts`, which that turn brought and which stand in a scene already. `action` names
+        the change in the audit."""
         ...
+
+    def scene_revisions(self, scope: str, name: str) -> list[Revision]:
+        """The newest first; [] for a name that no scene ever had."""
+        ...
+
+    def persona_revisions(self, scope: str) -> list[Revision]: ...
 
     # ---- search and reads
     def search_messages(self, query: str, filter: Filter, limit: int) -> list[MessageHit]:
@@ -267,14 +359,22 @@ class Store(Protocol):
         ...
 
     def search_atoms(self, query: str, filter: Filter, limit: int) -> list[AtomHit]:
-        """Keyword search over live atoms, best first; `filter.superseded` adds those that are no longer true."""
+        """Keyword search over live atoms, best first; `filter.superseded` adds those that are no longer true, and
+        `filter.as_of` asks for those that were known then."""
         ...
 
     def nearest_messages(
-        self, vector: Sequence[float], filter: Filter, limit: int, space: EmbeddingSpace | None = None
+        self,
+        vector: Sequence[float],
+        filter: Filter,
+        limit: int,
+        space: EmbeddingSpace | None = None,
+        *,
+        query: str = "",
     ) -> list[MessageHit]:
-        """By cosine in the space that the vector is of, filtered before ranking. None: the space in use. StoreError
-        when there is none, or `space` is neither that nor `former_space`.
+        """By cosine in the space that the vector is of, filtered before ranking, and lifted by what neighbours,
+        `filter.prefer` and a speaker named in `query` say for a message. None: the space in use. StoreError when there
+        is none, or `space` is neither that nor `former_space`.
 
         The score says how far a row stands out: 1 has the same direction, 0 is as near as the scope's rows usually are,
         whatever the model (`EmbeddingSpace.unrelated`)."""
@@ -288,8 +388,17 @@ class Store(Protocol):
         """Names before messages (`Ann: ...`) of the scope or session, folded; of its newest threads at least."""
         ...
 
-    def standing_instructions(self, scope: str) -> list[Atom]:
-        """Live instruction atoms with priority -1, oldest first."""
+    def standing_instructions(self, scope: str, as_of: int | None = None) -> list[Atom]:
+        """Live instruction atoms with priority -1, oldest first; with `as_of` those known then."""
+        ...
+
+    def atoms_known_at(self, scope: str, as_of: int, limit: int) -> list[Atom]:
+        """What had been said by then and held then, as it was known then: the last `limit` of it, in the order in
+        which it was said. By the time of speech: when it was read makes no difference."""
+        ...
+
+    def documents_at(self, scope: str, as_of: int) -> tuple[Persona | None, list[Scene]]:
+        """The persona and the active scenes as they had been written by then, the hottest scene first."""
         ...
 
     def message(self, scope: str | None, message_id: str) -> Message | None:
@@ -314,8 +423,9 @@ class Store(Protocol):
         role: str | None = None,
         type: str | None = None,
         priority_at_least: int | None = None,
+        as_of: int | None = None,
     ) -> Rows:
-        """For `inspect`."""
+        """For `inspect`. `as_of` is for atoms."""
         ...
 
     def scopes(self) -> list[str]: ...
@@ -343,7 +453,19 @@ class Store(Protocol):
     # ---- ledger
     def record_call(self, call: ModelCall) -> None: ...
 
-    def calls_since(self, since: int) -> CallTotals: ...
+    def calls_since(self, since: int, *, with_embedding: bool = True, generation: str | None = None) -> CallTotals:
+        """`generation` counts one replay's only."""
+        ...
+
+    def call_sums(self, since: int, until: int) -> list[CallSum]:
+        """Of [since, until), by task and model."""
+        ...
+
+    def first_call_at(self) -> int | None: ...
+
+    def text_volumes(self, scope: str | None) -> list[TextVolume]:
+        """By session: what an extraction from the beginning would read. None: every scope's."""
+        ...
 
     def host_model_used(self) -> bool:
         """Whether the host's own model was the one in use at last: a fact to go by after a restart, without its key."""
@@ -359,6 +481,11 @@ class Store(Protocol):
 
     def messages_between(self, scope: str, since: int, until: int) -> list[Message]:
         """Messages recorded in [since, until), in `seq` order."""
+        ...
+
+    def messages_after(self, scope: str, seq: int, since: int = 0) -> tuple[int, list[Message]]:
+        """Messages that came after this one and were recorded at `since` or later, in `seq` order, and the mark of
+        messages (`change_mark`) at that very moment: whatever came or went later makes it differ."""
         ...
 
     def atoms_between(self, scope: str, since: int, until: int) -> list[Atom]:

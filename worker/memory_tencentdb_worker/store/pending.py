@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import apsw
 
 from memory_tencentdb_worker.models import Due, JobKind, Lease
-from memory_tencentdb_worker.store import jobs, parking
+from memory_tencentdb_worker.store import jobs, parking, rule_reads
 from memory_tencentdb_worker.store.base import ScopePlan, SessionPlan
 from memory_tencentdb_worker.store.connection import first_value, select
 from memory_tencentdb_worker.store.sessions import pending_atoms, pending_scenes, scope_state, session_state
@@ -24,10 +24,12 @@ def close_job(
     session_plan: SessionPlan | None = None,
     scope_plan: ScopePlan | None = None,
     park: tuple[str, str] | None = None,
+    reread: bool = False,
 ) -> None:
     """Ends a lease after its work is written: plans what follows, and hands a flush on to the next layer.
 
-    `park` (reason, detail) sets an L2 or L3 job aside instead of calling it done.
+    `park` (reason, detail) sets an L2 or L3 job aside instead of calling it done. `reread`: what only rules have read
+    counts as unread.
     """
     wished_at, expedite = jobs.end_lease(connection, lease)
     if park:
@@ -39,7 +41,7 @@ def close_job(
     for due in dues:
         jobs.plan_due(connection, _not_later(connection, due, lease), lease.scope, lease.session_key)
     run_plan(connection, lease.scope, lease.session_key, session_plan, scope_plan)
-    if not has_work(connection, lease.kind, lease.scope, lease.session_key):
+    if not has_work(connection, lease.kind, lease.scope, lease.session_key, reread=reread):
         if park or lease.kind is JobKind.L1:  # what was asked for meanwhile is done with this run
             connection.execute("update jobs set due_at = null where id = ?", (lease.job_id,))
     elif park:  # new input came while it failed on the old
@@ -49,7 +51,7 @@ def close_job(
     if lease.kind is JobKind.L1 and parking.reopened_batch(connection, lease.scope, lease.session_key):
         jobs.request_job(connection, JobKind.L1, lease.scope, lease.session_key, now, expedite=expedite)
     if expedite:
-        _hand_on(connection, lease, now)
+        _hand_on(connection, lease, now, reread=reread)
 
 
 def run_plan(
@@ -77,6 +79,7 @@ def request_all(
     expedite: bool,
     parked: bool,
     space: int | None,
+    reread: bool = False,
 ) -> int:
     """Everything that waits is due now. An expedited session reaches the scope's persona and the vectors too."""
     wanted: dict[JobKey, None] = {}
@@ -84,6 +87,9 @@ def request_all(
         wanted.update(dict.fromkeys(parking.reopen(connection, scope, session_key)))
         _forget_refusals(connection, space)
     wanted.update(dict.fromkeys(_unread_sessions(connection, scope, session_key)))
+    if reread and expedite:
+        again = rule_reads.sessions_to_reread(connection, scope, session_key)
+        wanted.update(dict.fromkeys((JobKind.L1, *row) for row in again))
     wanted.update(dict.fromkeys(_sessions_with_atoms(connection, scope, session_key)))
     if session_key is None or expedite:
         wanted.update(dict.fromkeys(_changed_scopes(connection, scope, _busy_scopes(wanted, expedite))))
@@ -94,7 +100,7 @@ def request_all(
     return len(wanted)
 
 
-def is_idle(connection: apsw.Connection, space: int | None) -> bool:
+def is_idle(connection: apsw.Connection, space: int | None, *, reread: bool = False) -> bool:
     questions = (
         "select 1 from jobs indexed by jobs_leased where leased_until is not null",
         "select 1 from jobs indexed by jobs_expedited where expedite = 1 and due_at is not null",
@@ -106,27 +112,31 @@ def is_idle(connection: apsw.Connection, space: int | None) -> bool:
         return False
     if space is not None and _unembedded(connection):
         return False
+    if reread and rule_reads.sessions_to_reread(connection, None, None):
+        return False
     return not _sessions_with_atoms(connection, None, None) and not _changed_scopes(connection, None, set())
 
 
-def has_work(connection: apsw.Connection, kind: JobKind, scope: str, session_key: str) -> bool:
+def has_work(connection: apsw.Connection, kind: JobKind, scope: str, session_key: str, *, reread: bool = False) -> bool:
     """Whether there is input for the job that it has not failed on."""
     if kind is JobKind.L1:
-        return bool(_unread_sessions(connection, scope, session_key)) or bool(
-            parking.reopened_batch(connection, scope, session_key)
+        return (
+            bool(_unread_sessions(connection, scope, session_key))
+            or bool(parking.reopened_batch(connection, scope, session_key))
+            or (reread and rule_reads.first_run(connection, scope, session_key) is not None)
         )
     if kind is JobKind.L2:
         return pending_atoms(connection, scope, session_key) > 0
     return kind is JobKind.EMBED or pending_scenes(connection, scope) > 0
 
 
-def _hand_on(connection: apsw.Connection, lease: Lease, now: int) -> None:
+def _hand_on(connection: apsw.Connection, lease: Lease, now: int, *, reread: bool) -> None:
     """A flush goes through the layers: the session's L1 until nothing is unread, then its L2, then the scope's L3."""
     scope, session_key = lease.scope, lease.session_key
     if lease.kind not in (JobKind.L1, JobKind.L2):
         return
     for kind in (JobKind.L1, JobKind.L2):
-        if has_work(connection, kind, scope, session_key):
+        if has_work(connection, kind, scope, session_key, reread=reread):
             jobs.request_job(connection, kind, scope, session_key, now, expedite=True)
             return
     others = first_value(

@@ -9,6 +9,7 @@ from memory_tencentdb_worker.errors import StoreError
 from memory_tencentdb_worker.models import (
     Atom,
     AtomHit,
+    CallSum,
     CallTotals,
     Counts,
     EmbeddingSpace,
@@ -23,30 +24,42 @@ from memory_tencentdb_worker.models import (
     Page,
     Parked,
     Persona,
+    Revision,
     Rows,
     Scene,
     ScopeState,
     StoreFacts,
     TextToEmbed,
+    TextVolume,
     VectorCounts,
 )
 from memory_tencentdb_worker.store import (
     atoms,
+    audit,
     documents,
     jobs,
     ledger,
     parking,
+    pauses,
     pending,
+    quarantine,
     reads,
+    rule_reads,
     search,
     sessions,
     turns,
     vectors,
+    wishes,
 )
+from memory_tencentdb_worker.store.audit import Change
 from memory_tencentdb_worker.store.backups import file_facts
 from memory_tencentdb_worker.store.connection import Database, first_value
 from memory_tencentdb_worker.store.migrations import read_through
+from memory_tencentdb_worker.store.pauses import Pause
+from memory_tencentdb_worker.store.quarantine import Suspect
+from memory_tencentdb_worker.store.search_memory import SearchMemory
 from memory_tencentdb_worker.store.spaces import OpenSpace
+from memory_tencentdb_worker.store.wishes import Wish
 from memory_tencentdb_worker.text.segment import query_terms
 
 
@@ -57,6 +70,8 @@ class SqliteReader:
         self._database = database
         self._opened_at = opened_at
         self._space: int | None = None
+        self._search = SearchMemory()
+        self._reread = False
         self._spaces: tuple[OpenSpace, ...] = ()  # the one in use, then the former one while it still answers
         with database.read() as connection:
             self._data_dir_id = str(first_value(connection, "select value from meta where key = 'data_dir_id'"))
@@ -102,7 +117,7 @@ class SqliteReader:
 
     def idle(self) -> bool:
         with self._database.read() as connection:
-            return pending.is_idle(connection, self._space)
+            return pending.is_idle(connection, self._space, reread=self._reread)
 
     def job_counts(self, now: int) -> JobCounts:
         with self._database.read() as connection:
@@ -132,7 +147,50 @@ class SqliteReader:
                 max_messages=max_messages,
                 max_chars=max_chars,
                 background=background,
+                reread=self._reread,
             )
+
+    def rule_made_atoms(self, batch: L1Batch) -> list[Atom]:
+        with self._database.read() as connection:
+            return rule_reads.atoms_of_batch(connection, batch)
+
+    def turns_to_reread(self) -> int:
+        if not self._reread:
+            return 0
+        with self._database.read() as connection:
+            return rule_reads.count_turns(connection)
+
+    def pauses(self, now: int) -> list[Pause]:
+        with self._database.read() as connection:
+            return pauses.in_force(connection, now)
+
+    def wishes(self) -> list[Wish]:
+        with self._database.read() as connection:
+            return wishes.open_wishes(connection)
+
+    def quarantine_states(self, seqs: Sequence[int]) -> dict[int, str]:
+        with self._database.read() as connection:
+            return quarantine.states(connection, seqs)
+
+    def quarantined(self, scope: str) -> frozenset[int]:
+        with self._database.read() as connection:
+            return quarantine.held_seqs(connection, scope)
+
+    def count_suspects(self) -> tuple[int, int | None]:
+        with self._database.read() as connection:
+            return quarantine.count_held(connection)
+
+    def suspects(self, state: str | None, scope: str | None, limit: int) -> list[Suspect]:
+        with self._database.read() as connection:
+            return quarantine.suspects(connection, state, scope, limit)
+
+    def suspect(self, message_id: str) -> Suspect | None:
+        with self._database.read() as connection:
+            return quarantine.suspect(connection, message_id)
+
+    def changes_made(self, limit: int, scope: str | None = None) -> list[Change]:
+        with self._database.read() as connection:
+            return audit.newest_changes(connection, limit, scope)
 
     def list_parked(self, limit: int = 50) -> list[Parked]:
         with self._database.read() as connection:
@@ -163,22 +221,28 @@ class SqliteReader:
     def search_messages(self, query: str, filter: Filter, limit: int) -> list[MessageHit]:
         terms = query_terms(query)
         with self._database.read() as connection:
-            return search.search_messages(connection, terms, filter, limit)
+            return search.search_messages(connection, self._search, terms, filter, limit)
 
     def search_atoms(self, query: str, filter: Filter, limit: int) -> list[AtomHit]:
         terms = query_terms(query)
         with self._database.read() as connection:
-            return search.search_atoms(connection, terms, filter, limit)
+            return search.search_atoms(connection, self._search, terms, filter, limit)
 
     def nearest_messages(
-        self, vector: Sequence[float], filter: Filter, limit: int, space: EmbeddingSpace | None = None
+        self,
+        vector: Sequence[float],
+        filter: Filter,
+        limit: int,
+        space: EmbeddingSpace | None = None,
+        *,
+        query: str = "",
     ) -> list[MessageHit]:
-        asked = self._open_space(space)
+        asked, terms = self._open_space(space), query_terms(query)
         index = asked.index
         from memory_tencentdb_worker.store.vector_search import nearest_messages
 
         with self._database.read() as connection:
-            return nearest_messages(connection, index, asked.number, vector, filter, limit)
+            return nearest_messages(connection, index, self._search, asked.number, vector, filter, limit, terms)
 
     def nearest_atoms(
         self, vector: Sequence[float], filter: Filter, limit: int, space: EmbeddingSpace | None = None
@@ -195,9 +259,25 @@ class SqliteReader:
             return search.speakers(connection, filter)
 
     # ---- reads
-    def standing_instructions(self, scope: str) -> list[Atom]:
+    def standing_instructions(self, scope: str, as_of: int | None = None) -> list[Atom]:
         with self._database.read() as connection:
-            return reads.standing_instructions(connection, scope)
+            return reads.standing_instructions(connection, scope, as_of)
+
+    def atoms_known_at(self, scope: str, as_of: int, limit: int) -> list[Atom]:
+        with self._database.read() as connection:
+            return reads.atoms_known_at(connection, scope, as_of, limit=limit)
+
+    def scene_revisions(self, scope: str, name: str) -> list[Revision]:
+        with self._database.read() as connection:
+            return documents.scene_revisions(connection, scope, name)
+
+    def persona_revisions(self, scope: str) -> list[Revision]:
+        with self._database.read() as connection:
+            return documents.persona_revisions(connection, scope)
+
+    def documents_at(self, scope: str, as_of: int) -> tuple[Persona | None, list[Scene]]:
+        with self._database.read() as connection:
+            return documents.documents_at(connection, scope, as_of)
 
     def message(self, scope: str | None, message_id: str) -> Message | None:
         with self._database.read() as connection:
@@ -229,12 +309,13 @@ class SqliteReader:
         role: str | None = None,
         type: str | None = None,
         priority_at_least: int | None = None,
+        as_of: int | None = None,
     ) -> Rows:
         with self._database.read() as connection:
             if layer is Layer.L0:
                 return reads.list_messages(connection, page, scope, session_key, role)
             if layer is Layer.L1:
-                return reads.list_atoms(connection, page, scope, session_key, type, priority_at_least)
+                return reads.list_atoms(connection, page, scope, session_key, type, priority_at_least, as_of)
             return reads.list_documents(connection, layer, page, scope)
 
     def scopes(self) -> list[str]:
@@ -258,9 +339,21 @@ class SqliteReader:
         with self._database.read() as connection:
             return vectors.vector_counts(connection, self._space)
 
-    def calls_since(self, since: int) -> CallTotals:
+    def calls_since(self, since: int, *, with_embedding: bool = True, generation: str | None = None) -> CallTotals:
         with self._database.read() as connection:
-            return ledger.total_calls(connection, since)
+            return ledger.total_calls(connection, since, with_embedding=with_embedding, generation=generation)
+
+    def call_sums(self, since: int, until: int) -> list[CallSum]:
+        with self._database.read() as connection:
+            return ledger.call_sums(connection, since, until)
+
+    def first_call_at(self) -> int | None:
+        with self._database.read() as connection:
+            return ledger.first_call_at(connection)
+
+    def text_volumes(self, scope: str | None) -> list[TextVolume]:
+        with self._database.read() as connection:
+            return ledger.text_volumes(connection, scope)
 
     def host_model_used(self) -> bool:
         with self._database.read() as connection:
@@ -274,6 +367,11 @@ class SqliteReader:
     def messages_between(self, scope: str, since: int, until: int) -> list[Message]:
         with self._database.read() as connection:
             return reads.messages_between(connection, scope, since, until)
+
+    def messages_after(self, scope: str, seq: int, since: int = 0) -> tuple[int, list[Message]]:
+        with self._database.read() as connection:
+            mark = sessions.change_mark(connection, scope)[0]
+            return mark, reads.messages_after(connection, scope, seq, since)
 
     def atoms_between(self, scope: str, since: int, until: int) -> list[Atom]:
         with self._database.read() as connection:

@@ -280,4 +280,123 @@ delete from embeddings;                      -- vectors move from sqlite-vec's t
 delete from embedding_spaces;
 """
 
-MIGRATIONS: tuple[tuple[int, str], ...] = ((1, _FIRST), (2, _PLACES), (3, _PLAIN_VECTORS))
+_RULE_READ = """
+create table rule_read(                      -- what only rules have read, in runs of messages: a model reads it again
+  id integer primary key,
+  scope text not null,
+  session_key text not null,
+  from_seq integer not null,
+  to_seq integer not null
+) strict;
+create index rule_read_by_session on rule_read(scope, session_key, id);
+
+insert into rule_read(scope, session_key, from_seq, to_seq)
+  select m.scope, m.session_key, min(m.seq), max(s.l1_cursor)
+  from atoms a join atom_sources x on x.atom = a.seq join messages m on m.seq = x.message
+    join sessions s on s.scope = m.scope and s.session_key = m.session_key
+  where a.extractor = 'rules' and a.superseded_at is null
+  group by m.scope, m.session_key order by min(m.seq);
+"""
+
+_MESSAGE_KEYS = """
+create table message_keys(                   -- what ranking asks of a message (store/message_keys.py)
+  seq integer primary key references messages(seq) on delete cascade,
+  role text not null,
+  sent_at integer not null,
+  speaker text not null,                     -- the name it begins with, or ''
+  asks integer not null,                     -- 1: it holds a question
+  words blob not null                        -- a number of four bytes for each word of its index text, in order
+) strict;
+insert into message_keys(seq, role, sent_at, speaker, asks, words)
+  select seq, role, sent_at, speaker_of(text), asks(text), packed_words(text) from messages order by seq;
+
+insert into meta(key, value) values ('messages_removed', 0);
+create trigger message_removed after delete on message_places begin
+  update meta set value = value + 1 where key = 'messages_removed';  -- what is held in memory is read again
+end;
+"""
+
+_SPEECH_TIME = """
+alter table atoms add column said_at integer not null default 0;   -- when the first of its own messages was said
+alter table atoms add column end_said_at integer;                  -- when that was said which ended it
+create index atoms_by_successor on atoms(superseded_by) where superseded_by is not null;
+
+update atoms set said_at = coalesce(        -- messages that a predecessor handed on are not its own
+  (select min(m.sent_at) from atom_sources x join messages m on m.seq = x.message where x.atom = atoms.seq
+    and x.message not in (select y.message from atoms o join atom_sources y on y.atom = o.seq
+      where o.superseded_by = atoms.id)),
+  (select min(m.sent_at) from atom_sources x join messages m on m.seq = x.message where x.atom = atoms.seq),
+  valid_from);
+update atoms set end_said_at = coalesce(
+  (select n.said_at from atoms n where n.id = atoms.superseded_by), valid_to) where superseded_at is not null;
+"""
+
+_GENERATIONS = """
+alter table calls add column texts integer not null default 0;       -- of an embedding call
+alter table calls add column estimated integer not null default 0;   -- 1: the endpoint named no tokens, they are ours
+alter table calls add column generation text not null default '';    -- the replay that it was made for
+
+create table generations(                    -- what was, or is being, made again from L0 (store/generations.py)
+  id text primary key,
+  state text not null,                       -- building, ready, kept
+  scope text,                                -- null: everybody's
+  model text not null,                       -- '' the one in use, 'rules', or a name
+  made_at integer not null,
+  changed_at integer not null,
+  hash text not null                         -- of its content, once nothing changes it any more
+) strict, without rowid;
+"""
+
+_FORGETTING = """
+create table tombstones(                     -- what was forgotten, as hashes with a key (store/tombstones.py)
+  scope text not null,
+  kind text not null,                        -- turn, text, fact
+  mark text not null,
+  at integer not null,
+  primary key (scope, kind, mark)
+) strict, without rowid;
+
+create table forget_wishes(                  -- "forget that", said in a conversation: waits for the owner
+  id integer primary key autoincrement,
+  scope text not null,
+  session_key text not null,
+  message text not null,                     -- the message that said it
+  targets text not null,                     -- JSON: ids of the messages and atoms that are meant
+  at integer not null,
+  settled_at integer
+) strict;
+create index forget_wishes_open on forget_wishes(id) where settled_at is null;
+
+create table pauses(                         -- spans of time in which nothing is remembered
+  id integer primary key autoincrement,
+  scope text,                                -- null: everybody's
+  session text,                              -- a session, or a pattern of sessions; null: all of them
+  since integer not null,
+  until integer,                             -- null: until it is ended
+  made_at integer not null
+) strict;
+"""
+
+_QUARANTINE = """
+create table quarantine(                     -- messages that look like an attempt to plant something (store/quarantine.py)
+  message integer primary key references messages(seq) on delete cascade,
+  scope text not null,
+  reasons text not null,                     -- codes, with blanks between them
+  state text not null,                       -- held, released, dropped
+  at integer not null,
+  settled_at integer
+) strict;
+create index quarantine_held on quarantine(scope, state);
+"""
+
+MIGRATIONS: tuple[tuple[int, str], ...] = (
+    (1, _FIRST),
+    (2, _PLACES),
+    (3, _PLAIN_VECTORS),
+    (4, _RULE_READ),
+    (5, _MESSAGE_KEYS),
+    (6, _SPEECH_TIME),
+    (7, _GENERATIONS),
+    (8, _FORGETTING),
+    (9, _QUARANTINE),
+)

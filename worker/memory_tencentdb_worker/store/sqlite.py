@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from memory_tencentdb import faults
 from memory_tencentdb_worker.errors import StoreError
 from memory_tencentdb_worker.models import (
+    BY_RULES,
     Atom,
     AtomChanges,
     Due,
     EmbeddingSpace,
     JobKind,
     L1Batch,
+    Layer,
     Lease,
+    Message,
     ModelCall,
     NewTurn,
     Persona,
@@ -25,19 +29,26 @@ from memory_tencentdb_worker.models import (
 from memory_tencentdb_worker.store import (
     atoms,
     documents,
+    generation_rows,
+    generation_shadow,
+    generation_swap,
     jobs,
     ledger,
     parking,
     pending,
+    quarantine,
     reads,
+    rule_reads,
+    tombstones,
     turns,
+    withholding,
 )
 from memory_tencentdb_worker.store import vectors as vector_rows
 from memory_tencentdb_worker.store.backups import back_up
 from memory_tencentdb_worker.store.base import ScopePlan, SessionPlan
-from memory_tencentdb_worker.store.connection import Connection
+from memory_tencentdb_worker.store.connection import Connection, Database, Row
 from memory_tencentdb_worker.store.migrations import open_database
-from memory_tencentdb_worker.store.reader import SqliteReader
+from memory_tencentdb_worker.store.owner_writes import OwnerWrites
 from memory_tencentdb_worker.store.spaces import OpenSpace
 from memory_tencentdb_worker.text.segment import index_text
 
@@ -47,8 +58,13 @@ def open_store(data_dir: Path, now: int) -> SqliteStore:
     return SqliteStore(open_database(data_dir, now), now)
 
 
-class SqliteStore(SqliteReader):
+class SqliteStore(OwnerWrites):
     """Store. Any thread may call any method; writes wait for each other, reads for nobody."""
+
+    @property
+    def database(self) -> Database:
+        """For what lies beside the store in its data directory (`store/generations.py`)."""
+        return self._database
 
     def close(self) -> None:
         self._database.close()
@@ -65,9 +81,13 @@ class SqliteStore(SqliteReader):
 
     # ---- L0
     def add_turn(self, turn: NewTurn, plan: SessionPlan, now: int) -> TurnReceipt:
-        terms = [index_text(message.text) for message in turn.messages]  # before the lock: it may load a dictionary
+        terms = {
+            message: index_text(message.text) for message in turn.messages
+        }  # before the lock: may load a dictionary
         with self._database.write(durable=True) as connection:
-            receipt = turns.write_turn(connection, turn, terms, self._space, now)
+            kept, withheld = withholding.remembered(connection, self.stones, turn)
+            receipt = turns.write_turn(connection, kept, [terms[one] for one in kept.messages], self._space, now)
+            receipt = replace(receipt, withheld=withheld)
             if receipt.recorded:
                 pending.run_plan(connection, turn.scope, turn.session_key, plan)
                 if self._space is not None:
@@ -97,7 +117,7 @@ class SqliteStore(SqliteReader):
 
     def finish_job(self, lease: Lease, due: Sequence[Due], now: int) -> None:
         with self._database.write() as connection:
-            pending.close_job(connection, lease, now, dues=due)
+            pending.close_job(connection, lease, now, reread=self._reread, dues=due)
 
     def retry_job(self, lease: Lease, at: int, error: str, now: int) -> None:
         with self._database.write() as connection:
@@ -129,7 +149,22 @@ class SqliteStore(SqliteReader):
                 expedite=expedite,
                 parked=parked,
                 space=self._space,
+                reread=self._reread,
             )
+
+    def use_rereading(self, on: bool) -> None:
+        self._reread = on
+
+    def arm_reread(self, now: int) -> bool:
+        if not self._reread:
+            return False
+        with self._database.read() as connection:
+            session = rule_reads.next_session(connection, now)
+        if session is None:
+            return False
+        with self._database.write() as connection:
+            jobs.request_job(connection, JobKind.L1, *session, now, expedite=False)
+        return True
 
     # ---- L1
     def apply_atoms(
@@ -139,13 +174,19 @@ class SqliteStore(SqliteReader):
         terms = {new.content: index_text(new.content) for new in changes.add}
         with self._database.write() as connection:
             jobs.check_lease(connection, lease)
+            changes = tombstones.without_forgotten_facts(connection, self.stones, lease.scope, changes)
             added = atoms.write_changes(connection, lease.scope, changes, terms, self._space, now)
-            turns.move_cursor(connection, batch, changes.scene_name, runs=1 if batch.parked_id is None else 0)
+            if changes.extractor == BY_RULES:
+                rule_reads.note_read(connection, batch)
+            elif batch.reread:
+                rule_reads.take_off(connection, batch)
+            again = batch.reread or batch.parked_id is not None
+            turns.move_cursor(connection, batch, "" if batch.reread else changes.scene_name, runs=0 if again else 1)
             if batch.parked_id is not None:
                 parking.resolve_batch(connection, batch.parked_id, now)
             if changes.extractor:
                 jobs.note_extraction(connection, now)
-            pending.close_job(connection, lease, now, session_plan=plan)
+            pending.close_job(connection, lease, now, reread=self._reread, session_plan=plan)
             self._embed_soon(connection, added, now)
             faults.reach("atoms.before_commit")
         faults.reach("atoms.after_commit")
@@ -154,6 +195,7 @@ class SqliteStore(SqliteReader):
     def add_atoms(self, scope: str, changes: AtomChanges, plan: SessionPlan, now: int) -> list[Atom]:
         terms = {new.content: index_text(new.content) for new in changes.add}
         with self._database.write(durable=True) as connection:
+            changes = tombstones.without_forgotten_facts(connection, self.stones, scope, changes)
             added = atoms.write_changes(connection, scope, changes, terms, self._space, now)
             for session_key in dict.fromkeys(new.session_key for new in changes.add):
                 pending.run_plan(connection, scope, session_key, plan)
@@ -165,12 +207,14 @@ class SqliteStore(SqliteReader):
         with self._database.write() as connection:
             jobs.check_lease(connection, lease)
             parking.park_batch(connection, batch, reason, detail, now)
+            if batch.reread:
+                rule_reads.take_off(connection, batch)
             turns.move_cursor(connection, batch, "", runs=0)
-            pending.close_job(connection, lease, now, session_plan=plan)
+            pending.close_job(connection, lease, now, reread=self._reread, session_plan=plan)
 
     def park_job(self, lease: Lease, reason: str, detail: str, now: int) -> None:
         with self._database.write() as connection:
-            pending.close_job(connection, lease, now, park=(reason, detail))
+            pending.close_job(connection, lease, now, reread=self._reread, park=(reason, detail))
 
     # ---- L2, L3
     def apply_scenes(
@@ -186,7 +230,9 @@ class SqliteStore(SqliteReader):
         with self._database.write() as connection:
             jobs.check_lease(connection, lease)
             documents.write_scenes(connection, lease, to_atom_seq, changes, persona_request, now)
-            pending.close_job(connection, lease, now, session_plan=session_plan, scope_plan=scope_plan)
+            pending.close_job(
+                connection, lease, now, reread=self._reread, session_plan=session_plan, scope_plan=scope_plan
+            )
             faults.reach("scenes.before_commit")
         faults.reach("scenes.after_commit")
 
@@ -194,18 +240,30 @@ class SqliteStore(SqliteReader):
         with self._database.write() as connection:
             jobs.check_lease(connection, lease)
             documents.write_persona_run(connection, lease, persona)
-            pending.close_job(connection, lease, now, scope_plan=scope_plan)
+            pending.close_job(connection, lease, now, reread=self._reread, scope_plan=scope_plan)
             faults.reach("persona.before_commit")
         faults.reach("persona.after_commit")
 
     def edit_documents(
-        self, scope: str, scenes: Sequence[SceneChange], persona: Persona | None, evidence: NewTurn, now: int
+        self,
+        scope: str,
+        scenes: Sequence[SceneChange],
+        persona: Persona | None,
+        evidence: NewTurn,
+        now: int,
+        facts: AtomChanges | None = None,
+        action: str = "edit",
     ) -> None:
         terms = [index_text(message.text) for message in evidence.messages]
+        facts = facts or AtomChanges()
+        fact_terms = {new.content: index_text(new.content) for new in facts.add}
         with self._database.write() as connection:
             receipt = turns.write_turn(connection, evidence, terms, self._space, now)
             turns.skip_turn(connection, evidence)
-            documents.write_edits(connection, scope, scenes, persona, receipt.message_ids, now)
+            atoms.write_changes(connection, scope, facts, fact_terms, self._space, now)
+            if facts.add:
+                atoms.skip_atoms(connection, scope, evidence.session_key)
+            documents.write_edits(connection, scope, scenes, persona, receipt.message_ids, now, action)
             if self._space is not None:
                 jobs.arm_embedding(connection, now)
 
@@ -249,6 +307,39 @@ class SqliteStore(SqliteReader):
             in_use.index.add(layer, scope, rows)
         if whole:
             self._spaces = (in_use,)
+
+    # ---- generations
+    def swap_derived(
+        self,
+        source: Connection,
+        scope: str | None,
+        seen: Sequence[Row],
+        record: Callable[[Connection], None],
+        now: int,
+    ) -> bool:
+        """Puts the derived rows of `source` in the place of those in use; `record` writes down in the same transaction
+        which generations there are now. False, and nothing done: the scope is not as it was when `seen` was read."""
+        terms = generation_shadow.index_terms(source, scope)
+        with self._database.write(durable=True) as connection:
+            if generation_rows.marks(connection, scope) != list(seen):
+                return False
+            gone = generation_swap.replace_derived(connection, source, scope, self._space, terms, self.stones, now)
+            record(connection)
+            if self._space is not None:
+                jobs.arm_embedding(connection, now)
+        for space in self._spaces:
+            for owner, seqs in gone.items():
+                space.index.remove(str(Layer.L1), owner, seqs)
+        return True
+
+    # ---- quarantine
+    def hold_messages(self, suspects: Sequence[tuple[Message, Sequence[str]]], now: int) -> None:
+        with self._database.write(durable=True) as connection:
+            quarantine.hold_messages(connection, suspects, now)
+
+    def settle_suspect(self, message: Message, state: str, now: int) -> None:
+        with self._database.write(durable=True) as connection:
+            quarantine.settle(connection, message, state, now)
 
     # ---- ledger, projections
     def record_call(self, call: ModelCall) -> None:
