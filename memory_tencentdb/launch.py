@@ -105,7 +105,10 @@ def spawn_worker(home: Path, command: list[str]) -> subprocess.Popen[bytes]:
     Its output goes to a file, which cannot fill up as a pipe can (trap B15)."""
     import subprocess
 
+    from .redaction import hide_in_file
+
     log = log_dir(home) / OUTPUT_LOG
+    hide_in_file(log)
     _rotate(log)
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
@@ -164,7 +167,11 @@ def output_size(home: Path) -> int:
 def last_lines(home: Path, since: int) -> list[str]:
     """What a worker said after `since`, its last lines: usually why it ended. Of one that said nothing, what its log
     holds; [] when there is nothing."""
-    return _tail(log_dir(home) / OUTPUT_LOG, since) or log_lines(home)
+    from .redaction import hide_in_file
+
+    said = _tail(log_dir(home) / OUTPUT_LOG, since)
+    hide_in_file(log_dir(home) / OUTPUT_LOG)
+    return said or log_lines(home)
 
 
 def log_lines(home: Path) -> list[str]:
@@ -188,7 +195,9 @@ def _tail(path: Path, since: int) -> list[str]:
             text = file.read().decode("utf-8", "replace")
     except OSError:
         return []
-    return [line.strip()[:LINE_CHARS] for line in text.splitlines() if line.strip()][-TAIL_LINES:]
+    from .redaction import hide_secrets
+
+    return [line.strip()[:LINE_CHARS] for line in hide_secrets(text).splitlines() if line.strip()][-TAIL_LINES:]
 
 
 def _rotate(log: Path) -> None:

@@ -11,6 +11,8 @@ from email.utils import parsedate_to_datetime
 from typing import Literal
 from urllib.parse import urlsplit
 
+from memory_tencentdb.redaction import hide_secrets
+
 Kind = Literal["transient", "terminal", "content"]
 
 LONGEST_WAIT_SECONDS = 3600.0
@@ -97,10 +99,8 @@ def error_text(body: str) -> str:
 
 
 def scrub(text: str, secret: str) -> str:
-    """Without the key, wherever an endpoint or a library repeats it."""
-    if len(secret) < SHORTEST_SECRET:
-        return text
-    return text.replace(secret, "***")
+    """Without the key, wherever an endpoint or a library repeats it, and without what else looks like a secret."""
+    return hide_secrets(text if len(secret) < SHORTEST_SECRET else text.replace(secret, "***"))
 
 
 def is_loopback(url: str) -> bool:

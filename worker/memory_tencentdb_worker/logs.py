@@ -1,4 +1,4 @@
-"""The worker's log: one event, one line, in a file that rotates; known secrets are masked wherever they turn up."""
+"""The worker's log: one event, one line, in a file that rotates; secrets are masked wherever they turn up."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ import os
 import re
 import stat
 import sys
+import threading
 import time
+import traceback
 from collections.abc import Iterable, Mapping
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from types import TracebackType
 
 from memory_tencentdb.paths import private_dir
+from memory_tencentdb.redaction import hide_secrets
 
 LOG_FILE = "worker.log"
 FILE_LIMIT_BYTES = 5 * 1024 * 1024
@@ -24,7 +28,8 @@ STDERR = 2
 _SHORTEST_SECRET = 6
 """Masking shorter values would blank ordinary words."""
 
-_LOOKS_SECRET = re.compile(r"\b(Bearer\s+|sk-|api[-_]?key[\"']?\s*[=:]\s*[\"']?)[A-Za-z0-9._~+/-]{6,}", re.IGNORECASE)
+_MAY_BE_SECRET = re.compile(r"\b(Bearer\s+|sk-|api[-_]?key[\"']?\s*[=:]\s*[\"']?)[A-Za-z0-9._~+/-]{6,}", re.IGNORECASE)
+"""A log holds no prose: what stands there goes even where it is too plain for the rules."""
 
 
 class LineFormatter(logging.Formatter):
@@ -42,7 +47,17 @@ class LineFormatter(logging.Formatter):
     def mask(self, text: str) -> str:
         for secret in self.secrets:
             text = text.replace(secret, "***")
-        return _LOOKS_SECRET.sub(r"\1***", text)
+        return _MAY_BE_SECRET.sub(r"\1***", hide_secrets(text))
+
+
+def hide_in_tracebacks() -> None:
+    """What no one has caught is printed without secrets: stderr is a file that stays."""
+
+    def print_hidden(kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:
+        print(hide_secrets("".join(traceback.format_exception(kind, error, trace))), file=sys.stderr)
+
+    sys.excepthook = print_hidden
+    threading.excepthook = lambda facts: print_hidden(facts.exc_type, facts.exc_value, facts.exc_traceback)
 
 
 class _LogFile(RotatingFileHandler):

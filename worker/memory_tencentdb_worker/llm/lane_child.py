@@ -16,11 +16,13 @@ from typing import BinaryIO
 
 from memory_tencentdb import faults
 from memory_tencentdb_worker.llm.wire import LaneCall, LaneReady, read_call
+from memory_tencentdb_worker.logs import hide_in_tracebacks
 
 
 def main() -> None:
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
+    hide_in_tracebacks()
     calls: queue.SimpleQueue[LaneCall] = queue.SimpleQueue()
     threading.Thread(target=_read_calls, args=(sys.stdin.buffer, calls), name="lane-stdin", daemon=True).start()
     warning = _drop_unusable_proxies()
