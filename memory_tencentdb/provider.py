@@ -6,16 +6,16 @@ The host calls from several threads, may never call `shutdown`, and may keep sev
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from . import launch, turns
+from .boundary import boundary
 from .errors import OutboxFull, ProviderError
 from .host_model import find_host_model
 from .link import IDLE_SECONDS, Link
@@ -25,6 +25,10 @@ from .protocol import BAD_STATES, CAPTURE, MEMORY_WRITE, RECALL, SESSION_END, ST
 from .session import Session
 from .supervisor import Supervisor
 from .tools import SCHEMAS, Tools
+
+if TYPE_CHECKING:
+    from .redaction import Redactor
+    from .redaction.settings import HomeRedactor
 
 try:
     from agent.memory_provider import MemoryProvider
@@ -49,30 +53,6 @@ DEADLINE_MARGIN_MS = 100
 WRITE_ACTIONS = frozenset({"add", "replace", "remove"})
 SEALING_REASONS = frozenset({"", "new_session", "reset", "resume", "branch", "compression"})
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-def boundary(fallback: T) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """A hook never raises: the host would drop the provider, or the turn. What it swallows is logged once per kind."""
-
-    def wrap(hook: Callable[P, T]) -> Callable[P, T]:
-        seen: set[str] = set()
-
-        @functools.wraps(hook)
-        def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
-            try:
-                return hook(*args, **kwargs)
-            except Exception as error:
-                level = logging.DEBUG if type(error).__name__ in seen else logging.WARNING
-                seen.add(type(error).__name__)
-                logger.log(level, "memory_tencentdb: %s failed", hook.__name__, exc_info=True)
-                return fallback
-
-        return guarded
-
-    return wrap
-
 
 class TencentDBMemoryProvider(MemoryProvider):  # type: ignore[misc] # the host is not there when types are checked
     """One instance per agent of the host. Before `initialize` it only knows its name, tools and settings."""
@@ -87,6 +67,8 @@ class TencentDBMemoryProvider(MemoryProvider):  # type: ignore[misc] # the host 
         self._turns = turns.TurnNumbers(self._nonce)
         self._tools = Tools()
         self._link: Link | None = None
+        self._home = home_under_hermes()
+        self._redaction: HomeRedactor | None = None
         self._stopping = threading.Event()
         self._warn: Callable[[str], Any] | None = None
         self._warned = False
@@ -122,6 +104,7 @@ class TencentDBMemoryProvider(MemoryProvider):  # type: ignore[misc] # the host 
         self._warn, self._warned = callback if callable(callback) else None, False
         self._session = Session(str(session_id or ""), kwargs)
         self._stopping = threading.Event()
+        self._home, self._redaction = home, None
         outbox = Outbox(home / "outbox", nonce=self._nonce, created_ms=_now())
         supervisor = Supervisor(home, self._stopping)
         self._link = Link(supervisor, outbox, self._stopping, find_host_model, idle_seconds=self.idle_seconds)
@@ -239,16 +222,17 @@ class TencentDBMemoryProvider(MemoryProvider):  # type: ignore[misc] # the host 
         if not self._session.writes:
             return
         now = _now()
-        user, assistant = turns.flatten(user_content), turns.flatten(assistant_content)
+        user, assistant = self._text(user_content), self._text(assistant_content)
         if not user.strip() and not assistant.strip():
             return
         if messages:
             self._session.note_history(now)
-        address = self._session.address(session_id)
+        address = self._address(session_id)
         turn_id = self._turns.turn_id(address["session_key"], user, assistant, messages)
+        whose = self._session.origins(messages)
         for number, (user_piece, assistant_piece) in enumerate(turns.split_turn(user, assistant)):
             piece_id = f"{turn_id}.{number}" if number else turn_id
-            texts = {"user_content": user_piece, "assistant_content": assistant_piece}
+            texts = {"user_content": user_piece, "assistant_content": assistant_piece} | whose
             self._deliver(
                 CAPTURE, address | texts | {"turn_id": piece_id, "at": now, "source": "hermes"}, piece_id, now
             )
@@ -266,12 +250,12 @@ class TencentDBMemoryProvider(MemoryProvider):  # type: ignore[misc] # the host 
         self._writes += 1
         seed = f"{self._nonce}\n{self._writes}\n{action}\n{content}"
         write_id = "w_" + hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()[:24]
-        body = self._session.address() | {
+        body = self._address() | {
             "target": str(target),
-            "old_text": turns.flatten(facts.get("old_text"))[: turns.PIECE_CHARS],
+            "old_text": self._text(facts.get("old_text"))[: turns.PIECE_CHARS],
             "at": now,
         }
-        for number, (step, piece) in enumerate(turns.split_write(action, turns.flatten(content))):
+        for number, (step, piece) in enumerate(turns.split_write(action, self._text(content))):
             piece_id = f"{write_id}.{number}" if number else write_id
             request = body | {"action": step, "content": piece, "write_id": piece_id}
             self._deliver(MEMORY_WRITE, request, piece_id, now)
@@ -314,6 +298,21 @@ class TencentDBMemoryProvider(MemoryProvider):  # type: ignore[misc] # the host 
 
     # ------------------------------------------------------------------------------------------------ inside
 
+    def _text(self, content: Any) -> str:
+        """What of a host's content may leave this process: no secrets."""
+        return self._redactor().redact(turns.flatten(content))
+
+    def _address(self, session_id: str = "") -> dict[str, Any]:
+        redactor, address = self._redactor(), self._session.address(session_id)
+        return address | {key: redactor.redact_name(address[key]) for key in ("session_key", "session_id")}
+
+    def _redactor(self) -> Redactor:
+        if self._redaction is None:
+            from .redaction.settings import HomeRedactor
+
+            self._redaction = HomeRedactor(self._home)
+        return self._redaction.get()
+
     def _ask(self, route: str, body: dict[str, Any], seconds: float, *, method: str = "POST") -> dict[str, Any]:
         if self._link is None:
             raise ProviderError("the provider is not initialised")
@@ -324,7 +323,7 @@ class TencentDBMemoryProvider(MemoryProvider):  # type: ignore[misc] # the host 
     ) -> dict[str, Any]:
         """The answer to a recall, {} when the worker cannot give one in time."""
         question = turns.shorten_query(query)
-        body = self._session.address(session_id) | {"query": question, "exclude_ids": exclude_ids}
+        body = self._address(session_id) | {"query": question, "exclude_ids": exclude_ids}
         if self._session.visible_since is not None:
             body["visible_since"] = self._session.visible_since
         body["deadline_ms"] = max(int(seconds * 1000) - DEADLINE_MARGIN_MS, DEADLINE_MARGIN_MS)
@@ -375,7 +374,7 @@ class TencentDBMemoryProvider(MemoryProvider):  # type: ignore[misc] # the host 
     def _end_session(self) -> None:
         if self._link is None or not self._session.writes or not self._link.is_ready:
             return
-        address = self._session.address()
+        address = self._address()
         try:
             self._ask(SESSION_END, {key: address[key] for key in ("session_key", "user_id")}, HINT_SECONDS)
         except ProviderError as error:

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from .origins import ASSISTANT, USER, answer_origin, user_origin
+
 GIVEN_LIMIT = 2_000
 SILENT_CONTEXTS = frozenset({"cron", "subagent", "flush", "background"})
 """Their turns are not the user's: they are answered from memory but never written into it."""
@@ -25,6 +27,7 @@ class Session:
         self._visible_since: int | None = None
         self.session_id = session_id
         self.user_id = _scope_of(facts)
+        self._user_origin = user_origin(str(facts.get("platform") or ""))
         self.writes = not (
             str(facts.get("agent_context") or "").lower() in SILENT_CONTEXTS
             or str(facts.get("platform") or "").lower() in SILENT_CONTEXTS
@@ -41,6 +44,11 @@ class Session:
             "session_id": session_id or self.session_id,
             "user_id": self.user_id,
         }
+
+    def origins(self, messages: object) -> dict[str, str]:
+        """Whose words the last turn holds, where it is not simply the user's and the assistant's."""
+        found = {"user_origin": self._user_origin, "assistant_origin": answer_origin(messages)}
+        return {name: origin for name, origin in found.items() if origin not in (USER, ASSISTANT)}
 
     def given(self) -> list[str]:
         """Ids that the model already has before its eyes in this session."""

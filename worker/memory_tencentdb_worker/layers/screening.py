@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from memory_tencentdb_worker.models import Filter, L1Batch, Message, Origin, Role
 from memory_tencentdb_worker.store.base import Store
@@ -25,11 +26,12 @@ ECHO_CHARS = 20
 MOST_ECHO_LINES = 30
 _FOREIGN = (Origin.TOOL, Origin.WEB)
 _ECHO_LINE = re.compile(
-    r"(?im)^[^\w\n]*(?:\d{1,3}[.)][ \t]*)?(?:[\[(|]?[ \t]*\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d)?[ \t]*[\])|:,-]*[ \t]*)?"
+    r"(?im)^[^\w\n]{0,40}(?:\d{1,3}[.)][ \t]*)?"
+    r"(?:[\[(|]?[ \t]*\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d)?[ \t]*[\])|:,-]*[ \t]*)?"
     r"(?:(?:the (?:user|assistant) said|standing rule|until \d{4}-\d\d-\d\d|[\w ]{0,20}memory|known fact)[:：][ \t]*)?"
     r"[\"“'「]?(?P<fact>(?:the user|user\b|users\b|用户)[^\n]{10,})$"
 )
-_ECHO_END = re.compile(r"[\s\"”'」|,]*(?:\((?:m|l0)_[^)\n]*\)?)?[\s\"”'」|,.。!！]*$")
+_ECHO_END = re.compile(r"[\s\"”'」|,]{0,20}(?:\((?:m|l0)_[^)\n]*\)?)?[\s\"”'」|,.。!！]{0,20}$")
 
 
 def suspicion_of(text: str, origin: Origin) -> tuple[str, ...]:
@@ -65,7 +67,7 @@ def _found(
         if found:
             reasons[message.seq], spans[message.seq] = reasons_of(found), held_spans(found)
     said = [message for message in watched if message.role is Role.USER]
-    for first, second in zip(said, said[1:], strict=False):
+    for first, second in pairwise(said):
         for message, span in _across(first, second):
             reasons.setdefault(message.seq, (SPLIT,))
             spans[message.seq] = merged([*spans.get(message.seq, []), span])
@@ -76,13 +78,17 @@ def _across(first: Message, second: Message) -> list[tuple[Message, Span]]:
     """An attempt that begins in one message and ends in the next."""
     head, tail = first.text[-JOINT_CHARS:].rstrip(), second.text[:JOINT_CHARS].lstrip()
     offset, skipped = max(0, len(first.text) - JOINT_CHARS), len(second.text[:JOINT_CHARS]) - len(tail)
-    border = len(head) + 1
+    joint = "" if _is_han(head[-1:]) and _is_han(tail[:1]) else " "
+    border = len(head) + len(joint)
     result = []
-    for one in suspicions(f"{head} {tail}", foreign=False):
-        start, end = one.span
-        if start < len(head) and end > border:
-            result += [(first, (offset + start, len(first.text))), (second, (0, skipped + end - border))]
+    for one in suspicions(head + joint + tail, foreign=False):
+        if one.match[0] < len(head) and one.match[1] > border:
+            result += [(first, (offset + one.span[0], len(first.text))), (second, (0, skipped + one.span[1] - border))]
     return result
+
+
+def _is_han(char: str) -> bool:
+    return "\u3400" <= char <= "\u9fff"
 
 
 def _readable(message: Message, state: str | None, spans: Sequence[Span], store: Store) -> str:

@@ -40,8 +40,8 @@ _CONSENT = re.compile(
 
 
 def speaks_for_user(content: str, type: AtomType, sources: Iterable[Message], batch: L1Batch) -> bool:
-    """Whether a statement may count as the person's own: it rests on a message of theirs, and is not rather what a page,
-    a tool, something pasted, or an assistant without a "yes" to it said (trap B104)."""
+    """Whether a statement may count as the person's own: it rests on a message of theirs, and is not rather what a
+    page, a tool, something pasted, or an assistant without a "yes" to it said (trap B104)."""
     own_messages = [one for one in sources if one.role is Role.USER and one.origin is Origin.USER]
     own = "\n".join(own_words(one.text) for one in own_messages)
     if not any(char.isalnum() for char in own):

@@ -11,6 +11,7 @@ from memory_tencentdb_worker.offline.rules_en import read_sentence_en
 from memory_tencentdb_worker.offline.rules_zh import read_sentence_zh
 from memory_tencentdb_worker.offline.sentences import is_chinese, own_sentences
 from memory_tencentdb_worker.text.ids import atom_id
+from memory_tencentdb_worker.text.speakers import group_speaker
 
 
 def extract_atoms(batch: L1Batch, zone: tzinfo) -> list[NewAtom]:
@@ -30,7 +31,7 @@ def extract_atoms(batch: L1Batch, zone: tzinfo) -> list[NewAtom]:
 
 
 def _facts(message: Message, zone: tzinfo) -> Iterator[Fact]:
-    for sentence in own_sentences(message.text):
+    for sentence in own_sentences(group_speaker(message.text)[1]):
         read = read_sentence_zh if is_chinese(sentence) else read_sentence_en
         yield from read(sentence, message.sent_at, zone)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from memory_tencentdb_worker.text.foreign import COMMENT, FENCE, QUOTED_LINE, TAGGED
+from memory_tencentdb_worker.text.foreign import own_words
 
+_QUOTED_LINE = re.compile(r"^\s*(?:>|\||#!|\$ |\+\+\+|---|@@)")
 _MARKUP = re.compile(r"<[/!?a-zA-Z]|-->|\]\(|[<\[({]\W*\Z")
 # From such a line on, the text is somebody else's: what follows the colon is material, not a statement of the user.
 _MATERIAL = re.compile(
@@ -28,8 +29,7 @@ _END = re.compile(r"(?<!<)[。！？；!?]+(?!\[)[”」』\"')）]*|\.+[\"')]*(
 def own_sentences(text: str) -> list[str]:
     """The user's sentences in order, with their end marks. Text after an announcement such as `the article says:`
     is not his, so nothing of it comes back."""
-    text = TAGGED.sub("\n", COMMENT.sub(" ", FENCE.sub("\n", text)))
-    text = "\n".join(line for line in text.split("\n") if not QUOTED_LINE.match(line))
+    text = "\n".join(line for line in own_words(text).split("\n") if not _QUOTED_LINE.match(line))
     material = _MATERIAL.search(text)
     if material:
         text = text[: material.start()]

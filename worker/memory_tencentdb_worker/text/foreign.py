@@ -9,15 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from memory_tencentdb_worker.text.recalled import PERSONA_HEADER, RECALL_HEADER, TOPICS_HEADER
+
 Span = tuple[int, int]
 
 LONG_WITHOUT_A_PERSON = 1_200
 """A message of so many characters in which nobody says "I" is something that was copied."""
 
-FENCE = re.compile(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)")
-COMMENT = re.compile(r"(?s)<!--.*?(?:-->|\Z)")
-TAGGED = re.compile(r"(?s)<([a-z][\w-]*)\b[^>]*>.*?</\1>", re.IGNORECASE)
-QUOTED_LINE = re.compile(r"^\s*(?:>|\||#!|\$ |\+\+\+|---|@@)")
+_FENCE = re.compile(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)")
+_COMMENT = re.compile(r"(?s)<!--.*?(?:-->|\Z)")
+_TAGGED = re.compile(r"(?s)<([a-z][\w-]*)\b[^>]{0,400}>.{0,4000}?</\1>", re.IGNORECASE)
 
 _QUOTED_LINES = re.compile(r"(?m)^[ \t]*(?:>|\|)[^\n]*(?:\n|\Z)")
 _QUOTATION = re.compile(
@@ -52,8 +53,8 @@ _ANNOUNCED_ZH = re.compile(
     r"|(?:转发|转载|引用|粘贴)[^。！？\n:：]{0,10}[:：]"
 )
 _FORWARDED = re.compile(
-    r"(?im)^[ \t>]*(?:-{2,}\s*(?:original message|forwarded (?:message|by)|begin forwarded)[^\n]*"
-    r"|begin forwarded message:?|on [^\n]{6,120} wrote:|-*\s*(?:原始邮件|转发的邮件|转发邮件)[^\n]*"
+    r"(?im)^[ \t>]*(?:-{2,}\s{0,9}(?:original message|forwarded (?:message|by)|begin forwarded)[^\n]*"
+    r"|begin forwarded message:?|on [^\n]{6,120} wrote:|-*\s{0,9}(?:原始邮件|转发的邮件|转发邮件)[^\n]*"
     r"|(?:发件人|寄件人)[:：][^\n]*"
     r"|from:[^\n]*\n(?:[ \t]*(?:to|cc|date|sent|subject|reply-to):[^\n]*\n?)+)"
 )
@@ -63,15 +64,20 @@ _MARKED = re.compile(
 )
 _ADDRESS_LINE = re.compile(r"(?m)^[ \t]*https?://\S+[ \t]*\n")
 _CONTINUED = re.compile(
-    r"(?i)\A\s*(?:[(\[（【]?\s*(?:(?:part|page)\s*)?(?:[2-9]|1\d)\s*(?:/|of)\s*\d+"
-    r"|[(\[（【]?\s*(?:part|page)\s*(?:[2-9]|two|three|four)\b|[(\[（【]?\s*(?:\.{3}|…)?\s*continu(?:ed|ation|ing)\b"
-    r"|the rest of (?:the|it)\b|(?:\.{3}|…)\s*\w|[（(【\[]?续|第[二三四五]部分|接上文|接着上面)"
+    r"(?i)\A\s{0,9}(?:[(\[（【]?\s{0,9}(?:(?:part|page)\s{0,9})?(?:[2-9]|1\d)\s{0,9}(?:/|of)\s{0,9}\d+"
+    r"|[(\[（【]?\s{0,9}(?:part|page)\s{0,9}(?:[2-9]|two|three|four)\b|[(\[（【]?\s{0,9}(?:\.{3}|…)?\s{0,9}continu(?:ed|ation|ing)\b"
+    r"|the rest of (?:the|it)\b|(?:\.{3}|…)\s{0,9}\w|[（(【\[]?续|第[二三四五]部分|接上文|接着上面)"
 )
 _TRANSCRIPT = re.compile(
-    r"(?im)^[ \t]*(?:system|user|human|assistant|ai|bot|tool|developer|用户|助手|系统|工具)\s*[:：][^\n]*\n"
-    r"(?:[^\n]*\n){0,3}?[ \t]*(?:system|user|human|assistant|ai|bot|tool|developer|用户|助手|系统|工具)\s*[:：]"
+    r"(?im)^[ \t]*(?:system|user|human|assistant|ai|bot|tool|developer|用户|助手|系统|工具)\s{0,9}[:：][^\n]*\n"
+    r"(?:[^\n]*\n){0,3}?[ \t]*(?:system|user|human|assistant|ai|bot|tool|developer|用户|助手|系统|工具)\s{0,9}[:：]"
 )
-_OBJECT = re.compile(r"(?s)(?:^|(?<=\n))[ \t]*(?:\{\s*\"|\[\s*\{).*?(?:\}|\])[ \t]*(?=\n|\Z)")
+_OBJECT = re.compile(r"(?s)(?:^|(?<=\n))[ \t]*(?:\{\s{0,9}\"|\[\s{0,9}\{).{0,4000}?(?:\}|\])[ \t]*(?=\n|\Z)")
+_RECALLED = re.compile(  # a part of what recall writes; alone it might also be a person's own list
+    rf"(?m)^[ \t>|*_#\"“-]*(?:{re.escape(PERSONA_HEADER)}|{re.escape(TOPICS_HEADER)}|{re.escape(RECALL_HEADER)})"
+    r"[^\n]*(?:\n|\Z)"
+    r"(?:[ \t>|]*(?:#{1,6} |[-*+•] )[^\n]*(?:\n|\Z))*"
+)
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|i’m|i've|my|me|we|our|us)\b|[我咱俺]", re.IGNORECASE)
 
 
@@ -79,20 +85,21 @@ def foreign_spans(text: str) -> list[Span]:
     """In order, without overlaps."""
     if _is_copied(text) or _CONTINUED.match(text):
         return [(0, len(text))]
-    spans = [found.span() for pattern in (FENCE, COMMENT, TAGGED, _QUOTED_LINES, _QUOTATION, _OBJECT)
+    spans = [found.span() for pattern in (_FENCE, _COMMENT, _TAGGED, _QUOTED_LINES, _QUOTATION, _OBJECT, _RECALLED)
              for found in pattern.finditer(text)]  # fmt: skip
-    for pattern in (_ANNOUNCED, _ANNOUNCED_ZH, _FORWARDED, _MARKED, _ADDRESS_LINE):
-        found = pattern.search(text)
-        if found:
-            spans.append((found.end(), len(text)))
-    transcript = _TRANSCRIPT.search(text)
-    if transcript:
-        spans.append((transcript.start(), len(text)))
+    for pattern in (_ANNOUNCED, _ANNOUNCED_ZH):
+        announced = pattern.search(text)
+        if announced:
+            spans.append((announced.end(), len(text)))
+    for pattern in (_FORWARDED, _MARKED, _ADDRESS_LINE, _TRANSCRIPT):
+        begun = pattern.search(text)
+        if begun:
+            spans.append((begun.start(), len(text)))
     return merged(span for span in spans if span[0] < span[1])
 
 
 def own_words(text: str) -> str:
-    return without_spans(text, foreign_spans(text), "\n")
+    return without_spans(text, foreign_spans(text), " ")
 
 
 def foreign_words(text: str) -> str:

@@ -6,6 +6,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+from memory_tencentdb_worker.text.lookalikes import plain_forms
+
 _LINE_BREAKS = re.compile(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+[ \t]*")
 _BLANKS = re.compile(r"[ \t\u00a0]+")
 _HIDDEN = re.compile(
@@ -20,8 +22,13 @@ _HIDDEN = re.compile(
     "]"
 )
 _TAG = re.compile(  # a blank after the `<` makes a tag only for lenient readers, and then only of a bare name
-    r"[<\uff1c\ufe64](?=[/\uff0f!?]|[^\W\d_]|\s*[/\uff0f!?]?\s*[^\W\d_][\w:.-]*\s*[/\uff0f]?[>\uff1e\ufe65])"
+    r"[<\uff1c\ufe64](?=[/\uff0f!?]|[|\uff5c][\w\u2581]|[^\W\d_]|\s*[/\uff0f!?]?\s*[^\W\d_][\w:.-]*\s*[/\uff0f]?[>\uff1e\ufe65])"
 )
+_TEMPLATE_MARK = re.compile(
+    r"\[(/?(?:INST|SYS|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_RESULTS|TOOL_CALLS))\]", re.IGNORECASE
+)
+"""Some models' chat templates have brackets where others have tags."""
+
 _COMMENT_END = re.compile(r"(--!?)[>\uff1e\ufe65]")
 _TAG_START = re.compile(r"[<\uff1c\ufe64]")
 _TAG_END = re.compile(r"[>\uff1e\ufe65]")
@@ -40,7 +47,7 @@ def one_line(text: str) -> str:
     """
     flat = _HIDDEN.sub("", _LINE_BREAKS.sub(" ", text))
     flat = _BLANKS.sub(" ", flat).strip()
-    flat = _defuse_tags(flat)
+    flat = _TEMPLATE_MARK.sub(r"(\1)", _defuse_tags(flat))
     return f"{_LIST_MARK} {flat}" if _begins_like_role(flat) else flat
 
 
@@ -83,7 +90,8 @@ def _defuse_tags(text: str) -> str:
 
 
 def _begins_like_role(text: str) -> bool:
-    return _ROLE.match(unicodedata.normalize("NFKC", text[:80])) is not None
+    """Also in letters that only look like these."""
+    return any(_ROLE.match(form.text) for form in plain_forms(text[:80]))
 
 
 def _tag_name(text: str, start: int, longest: int) -> str:

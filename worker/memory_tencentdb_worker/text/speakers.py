@@ -9,12 +9,19 @@ from memory_tencentdb_worker.text.segment import fold
 
 _NAME = r"[^\W\d_][\w.'\u2019-]{0,30}"
 _SPEAKER = re.compile(rf"\s*\[?({_NAME}(?: {_NAME}){{0,2}})\]?\s?[:\uff1a]\s*")
+_IN_GROUP = re.compile(rf"\s*\[({_NAME}(?: {_NAME}){{0,2}})\][:\uff1a]?\s+(?=\S)")
 
 
 def speaker_of(text: str) -> str:
     """The name a message begins with, folded; "" when it begins with none."""
     found = _SPEAKER.match(text)
     return fold(found[1]) if found else ""
+
+
+def group_speaker(text: str) -> tuple[str, str]:
+    """Who speaks in a group, as hosts write it (`[Ann Lee] I live here.`), and what was said; ("", text) without."""
+    found = _IN_GROUP.match(text)
+    return (found[1], text[found.end() :]) if found else ("", text)
 
 
 def without_speaker(text: str) -> str:
