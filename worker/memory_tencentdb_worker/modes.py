@@ -18,12 +18,26 @@ def narrow(home: Path, data_dir: Path) -> int:
     """Files 0600, directories 0700; only what is ours by name, and no link is followed. Returns how many were wide."""
     if os.name != "posix":
         return 0
-    places = [*((home, name) for name in IN_HOME), *((data_dir, name) for name in IN_DATA)]
-    ours = [path for folder, name in places for path in folder.glob(name)]
-    count = sum(_narrow_one(path) for top in ours for path in _below(top))
+    count = sum(_narrow_one(path) for path in our_files(home, data_dir))
     if count:
         logger.warning("%d files and directories were open to others and are not any more", count)
     return count
+
+
+def our_files(home: Path, data_dir: Path) -> list[Path]:
+    """Everything that is ours by name, links as such."""
+    places = [*((home, name) for name in IN_HOME), *((data_dir, name) for name in IN_DATA)]
+    ours = [path for folder, name in places for path in folder.glob(name)]
+    return [path for top in ours for path in _below(top)]
+
+
+def is_wide(path: Path) -> bool:
+    """Open to others, and ours to narrow. False for what is gone."""
+    try:
+        facts = path.lstat()
+    except OSError:
+        return False
+    return not stat.S_ISLNK(facts.st_mode) and bool(facts.st_mode & 0o077) and facts.st_uid == os.getuid()
 
 
 def _below(top: Path) -> Iterator[Path]:
@@ -37,10 +51,9 @@ def _below(top: Path) -> Iterator[Path]:
 def _narrow_one(path: Path) -> bool:
     """A file that vanishes meanwhile, or is another user's, is not ours to narrow."""
     try:
-        facts = path.lstat()
-        if stat.S_ISLNK(facts.st_mode) or not facts.st_mode & 0o077 or facts.st_uid != os.getuid():
+        if not is_wide(path):
             return False
-        path.chmod(0o700 if stat.S_ISDIR(facts.st_mode) else 0o600)
+        path.chmod(0o700 if path.is_dir() else 0o600)
     except OSError as error:
         logger.warning("the mode of %s cannot be narrowed: %s", path, error.strerror)
         return False

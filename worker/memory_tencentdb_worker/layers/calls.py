@@ -34,6 +34,7 @@ class Question:
     ids: ShortIds = field(default_factory=ShortIds)  # those that `user` was written with
     model: str = ""
     note: str = ""  # added to the instructions
+    about: tuple[int, int] | None = None  # as in the request
 
 
 def ask(llm: LLM, question: Question, settings: LLMSettings, read: Callable[[object], T], *, divisible: bool) -> T:
@@ -67,6 +68,7 @@ def _request(question: Question, settings: LLMSettings) -> CompletionRequest:
         timeout_seconds=settings.timeout_ms / 1000,
         model=question.model,
         scope=question.scope,
+        about=question.about,
     )
 
 

@@ -53,6 +53,7 @@ class LedgerLLM:
                     outcome=error.code,
                     error=str(error)[:ERROR_LIMIT],
                     generation=request.generation,
+                    about=request.about,
                 )
             )
             raise
@@ -76,6 +77,7 @@ class LedgerLLM:
                 outcome="ok",
                 estimated=unnamed,
                 generation=request.generation,
+                about=request.about,
             )
         )
         return completion

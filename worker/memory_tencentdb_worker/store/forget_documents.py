@@ -172,12 +172,15 @@ def _rename(connection: apsw.Connection, scope: str, name: str) -> None:
     connection.execute(
         "update audit set target = ? where scope = ? and target = ? and action like '%-scene'", (new, scope, name)
     )
-    for table in ("persona_revisions", "scene_revisions"):
-        for seq, sections in select(
-            connection, f"select seq, sections from {table} where scope = ? and instr(sections, ?) > 0", (scope, name)
+    for table, lead in (("persona_revisions", "''"), ("scene_revisions", "summary || char(10)")):
+        for seq, sections, before in select(
+            connection,
+            f"select seq, sections, {lead} from {table} where scope = ? and instr(sections, ?) > 0",
+            (scope, name),
         ):
             moved = write_sections(_moved(read_sections(sections), name, new))
-            connection.execute(f"update {table} set sections = ? where seq = ?", (moved, seq))
+            digest = text_hash(before + moved)
+            connection.execute(f"update {table} set sections = ?, hash = ? where seq = ?", (moved, digest, seq))
 
 
 def _moved(sections: tuple[Section, ...], name: str, new: str) -> tuple[Section, ...]:

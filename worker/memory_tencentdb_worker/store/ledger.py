@@ -13,7 +13,7 @@ ERROR_LIMIT_CHARS = 500
 def write_call(connection: apsw.Connection, call: ModelCall) -> None:
     connection.execute(
         "insert into calls(at, task, scope, model, tokens_in, tokens_out, cost_usd, elapsed_ms, outcome, error, texts,"
-        " estimated, generation) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " estimated, generation, about_from, about_to) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             call.at,
             call.task,
@@ -28,6 +28,7 @@ def write_call(connection: apsw.Connection, call: ModelCall) -> None:
             call.texts,
             int(call.estimated),
             call.generation,
+            *(call.about or (None, None)),
         ),
     )
 
