@@ -109,7 +109,7 @@ def test_tdai_data_dir_stays_in_force_when_only_the_home_is_given(empty: Command
 @pytest.mark.parametrize(
     ("text", "said"),
     [("server: {host: 0.0.0.0}", "server.apiKey"), ("server: {apiKey: 5}", "server.apiKey"),
-     ("server: {port: 8420}", "server.port")],
+     ("server: {host: 0.0.0.0, port: 8420, apiKey: ' '}", "server.apiKey")],
 )  # fmt: skip
 def test_an_unsafe_configuration_forbids_the_start(empty: CommandLine, text: str, said: str) -> None:
     empty.home.mkdir()

@@ -5,19 +5,23 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import socket
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from memory_tencentdb.protocol import HELLO
+from memory_tencentdb_worker.api.access import LOCAL, Access
+from memory_tencentdb_worker.config.model import Server
 from memory_tencentdb_worker.last_exit import IDLE, LOST, SIZE
+from memory_tencentdb_worker.peer import is_own
 
 if TYPE_CHECKING:
-    import socket
+    import asyncio
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -64,13 +68,15 @@ class Activity:
 
 
 class Listener:
-    """uvicorn on a socket that is already bound. `run` blocks until `stop`, which any thread or signal may call."""
+    """uvicorn on sockets that are already bound. `run` blocks until `stop`, which any thread or signal may call.
 
-    def __init__(self, app: Activity, listening: socket.socket) -> None:
-        self._socket = listening
+    `server` says who is let in over TCP; whoever is refused does not count as activity."""
+
+    def __init__(self, app: Activity, listening: Sequence[socket.socket | None], server: Server) -> None:
+        self._sockets = [one for one in listening if one is not None]
         self._server = _Server(
             uvicorn.Config(
-                app,
+                Access(app, server),
                 loop="asyncio",
                 http=_Protocol,
                 ws="none",
@@ -78,6 +84,7 @@ class Listener:
                 log_config=None,
                 log_level="warning",
                 access_log=False,
+                proxy_headers=False,  # else a client on this machine could name any address as its own
                 server_header=False,
                 date_header=False,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
@@ -86,7 +93,7 @@ class Listener:
         )
 
     def run(self) -> None:
-        self._server.run(sockets=[self._socket])
+        self._server.run(sockets=self._sockets)
 
     def stop(self) -> None:
         self._server.should_exit = True
@@ -167,6 +174,25 @@ class _Server(uvicorn.Server):
 
 
 class _Protocol(HttpToolsProtocol):
+    """Marks what comes over the Unix socket, and drops a peer there that is another user's."""
+
+    _local = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        peer = transport.get_extra_info("socket")
+        self._local = getattr(socket, "AF_UNIX", None) == peer.family
+        try:
+            if self._local and not is_own(peer):
+                logger.warning("a connection of another user on the worker's socket was dropped")
+                transport.abort()
+        except OSError:  # the peer is gone already
+            transport.abort()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.scope[LOCAL] = self._local  # type: ignore[literal-required]
+
     def send_400_response(self, msg: str) -> None:
         """What is not HTTP gets the error body of every route too."""
         body = json.dumps({"error": msg, "code": "not_http"}).encode("ascii")

@@ -9,6 +9,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -46,6 +47,13 @@ _CODES = {400: "invalid", 404: "not_found", 405: "method_not_allowed", 413: "too
 _WRONG_SHAPE = frozenset(
     {"json_invalid", "dataclass_type", "dict_type", "model_attributes_type", "model_type", "missing"}
 )
+
+
+class ErrorBody(BaseModel):
+    """For the description of the routes; `fields` where fields were refused."""
+
+    error: str
+    code: str
 
 
 def error_response(status: int, code: str, message: str, **more: Any) -> Response:

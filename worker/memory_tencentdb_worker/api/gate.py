@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memory_tencentdb import faults
 from memory_tencentdb.protocol import BODY_LIMIT_BYTES, HEALTH, STOP
+from memory_tencentdb_worker.api.access import REQUEST_ID
 from memory_tencentdb_worker.api.errors import error_response
 
 log = logging.getLogger(__name__)
@@ -102,7 +103,7 @@ class Gate:
         try:
             await self._app(scope, receive, watch)
         except Exception:  # the outermost frame of a request: answered here and logged once
-            request_id = secrets.token_hex(4)
+            request_id = scope.get(REQUEST_ID) or secrets.token_hex(4)
             log.exception("request %s failed: %s", request_id, scope["method"])
             if not started:
                 answer = error_response(500, "internal", "internal error", request_id=request_id)

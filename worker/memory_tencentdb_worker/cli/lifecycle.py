@@ -18,6 +18,7 @@ from memory_tencentdb.holder import end_holder, find_holder
 from memory_tencentdb.locks import LockFile
 from memory_tencentdb.paths import private_dir, start_lock_path
 from memory_tencentdb.protocol import STOP
+from memory_tencentdb.redaction import hide_in_file, hide_secrets
 from memory_tencentdb_worker.cli.connect import Found, WorkerClient, by_configuration, find_worker, places_of
 from memory_tencentdb_worker.cli.exits import (
     CONFIGURATION,
@@ -147,7 +148,8 @@ def _run_environment() -> dict[str, str]:
 def _start_failed(code: int | None, output: Path, begin: int) -> CommandError:
     with output.open("rb") as stream:
         stream.seek(begin)
-        said = stream.read(8192).decode("utf-8", "replace").strip()
+        said = hide_secrets(stream.read(8192).decode("utf-8", "replace").strip())
+    hide_in_file(output)
     lines = "\n  ".join(said.splitlines()[-8:]) or "\n  ".join(last_lines(output.with_name("worker.log"), 3))
     message = f"the worker ended at once (exit code {code})\n  {lines}"
     if code == CONFIGURATION:

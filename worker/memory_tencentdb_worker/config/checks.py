@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
+from memory_tencentdb.redaction import allowed_pattern, hide_secrets, is_regex
 from memory_tencentdb_worker.config.problems import ConfigProblem
 from memory_tencentdb_worker.config.settings import default_value, shown
 
@@ -26,6 +27,8 @@ def check_values(values: dict[str, Any], problems: list[ConfigProblem], fatal: l
     for key in ("llm.baseUrl", "memory.embedding.baseUrl", "memory.tcvdb.url"):
         _check_url(key, values, problems)
     _check_retention(values, problems)
+    _check_allowed(values, problems)
+    _check_model_names(values, problems)
     _check_model(values, problems)
     _check_embedding(values, problems)
     _check_server(values, fatal)
@@ -103,6 +106,24 @@ def _check_retention(values: dict[str, Any], problems: list[ConfigProblem]) -> N
               values, problems)  # fmt: skip
 
 
+def _check_model_names(values: dict[str, Any], problems: list[ConfigProblem]) -> None:
+    """A key in the place of a model's name would stand in the ledger and in the status."""
+    for key in [key for key in values if key.endswith(".model")]:
+        if isinstance(values[key], str) and hide_secrets(values[key]) != values[key]:
+            _drop(key, "looks like a secret, not like the name of a model", values, problems)
+
+
+def _check_allowed(values: dict[str, Any], problems: list[ConfigProblem]) -> None:
+    """An entry that is no regular expression costs only itself, and allows nothing."""
+    key = "memory.secrets.allow"
+    entries = values.get(key, [])
+    wrong = [entry for entry in entries if is_regex(entry) and allowed_pattern(entry) is None]
+    if wrong:
+        values[key] = [entry for entry in entries if entry not in wrong]
+        problem = "no regular expression; nothing is allowed by it"
+        problems.append(ConfigProblem(key, shown(key, wrong), problem, shown(key, values[key])))
+
+
 def _check_embedding(values: dict[str, Any], problems: list[ConfigProblem]) -> None:
     """An OpenAI-compatible embedder needs an address, a key, a model and its width; else there are no vectors."""
     prefix = "memory.embedding."
@@ -132,4 +153,5 @@ def _check_server(values: dict[str, Any], fatal: list[str]) -> None:
 
 
 def _given(value: Any) -> bool:
-    return bool(value.get_secret_value() if hasattr(value, "get_secret_value") else value)
+    text = value.get_secret_value() if hasattr(value, "get_secret_value") else value
+    return bool(text.strip() if isinstance(text, str) else text)

@@ -20,4 +20,5 @@ class WorkerFacts:
     config_errors: tuple[Mapping[str, object], ...] = ()
     lock: Path | None = None  # the file whose kernel lock keeps a second worker away
     stuck_at: int | None = None  # when the worker before this one ended itself because its writes stood still
+    gateway: str = ""  # address of the TCP listener, if there is one
     config_broken: str = ""  # file, line and reason when the configuration file could not be read at all
