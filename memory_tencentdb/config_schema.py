@@ -37,7 +37,7 @@ else:
                 label="Memory",
                 kind=KIND_JSON,
                 description="Everything else: capture, extraction, pipeline, recall, embedding.",
-                placeholder='{"recall": {"maxTokens": 1200}}',
+                placeholder='{"recall": {"maxTokens": 2000}}',
                 group="Memory",
             ),
         ),

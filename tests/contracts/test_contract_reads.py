@@ -7,6 +7,7 @@ from memory_tencentdb_worker.models import (
     AtomChanges,
     CallTotals,
     Counts,
+    Filter,
     JobKind,
     Layer,
     ModelCall,
@@ -118,3 +119,32 @@ def test_projection_hashes_are_kept_by_scope(store: Store) -> None:
 def test_checkpoint_copies_everything_when_nobody_reads(store: Store) -> None:
     add(store)
     assert store.checkpoint()
+
+
+def test_what_is_too_much_to_read_at_once_is_read_by_number(store: Store) -> None:
+    for number in range(6):
+        add(store, f"turn {number}", "", at=NOW)
+    add(store, "not mine", "", scope="bob")
+    mark, seqs = store.message_seqs("")
+    assert mark == store.change_mark("")[0]
+    assert [message.text for message in store.messages_by_seq(seqs[2:4])] == ["turn 2", "turn 3"]
+    assert store.messages_by_seq([seqs[5], 10**9, seqs[0]])[1].text == "turn 0"
+    assert list(store.message_seqs("", 0, NOW)[1]) == []
+
+
+def test_the_mark_of_an_atom_differs_once_it_was_confirmed_or_ended(store: Store) -> None:
+    first, second = remember(store, "Lives in Lisbon"), remember(store, "Lives in Braga")
+    remember(store, "Plays the cello")
+    before = store.atom_marks("")
+    assert before[0][0] == first.recorded_from
+    store.add_atoms("", AtomChanges(supersede=((first.id, second.id),)), idle_plan, NOW + 1)
+    after = store.atom_marks("")
+    assert after[0] != before[0]
+    assert after[1] != before[1], "it rests on the other's messages too"
+    assert after[2] == before[2]
+
+
+def test_search_answers_the_same_after_it_was_warmed(store: Store) -> None:
+    add(store, "The cello is in the attic", "")
+    store.warm_search()
+    assert [hit.message.text for hit in store.search_messages("cello", Filter(""), 5)] == ["The cello is in the attic"]

@@ -159,6 +159,22 @@ def test_unextracted_is_what_l1_has_not_read_newest_first(store: Store) -> None:
     assert [message.text for message in store.unextracted("", 10, session_key="a")] == ["three", "one"]
 
 
+def test_unextracted_of_many_sessions_is_the_newest_of_all(store: Store) -> None:
+    said = []
+    for number in range(40):
+        name = "abcde"[(number * number) % 5] if number < 30 else "a"
+        add(store, f"turn {number}", "", session=name)
+        said.append((name, f"turn {number}"))
+    store.make_due(NOW, scope="", session_key="b", expedite=False)
+    held, read = lease(store, JobKind.L1), batch(store, "b", max_messages=3)
+    store.apply_atoms(held, read, AtomChanges(), idle_plan, NOW)
+    taken = {message.text for message in read.messages}
+    assert len(taken) == 3
+    unread = [text for _, text in reversed(said) if text not in taken]
+    for limit in (0, 1, 7, 15, 100):
+        assert [message.text for message in store.unextracted("", limit)] == unread[:limit]
+
+
 def test_ten_threads_of_fifty_captures_store_five_hundred_turns(store: Store) -> None:
     def capture(worker: int) -> None:
         for number in range(50):

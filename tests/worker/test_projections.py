@@ -8,7 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memory_tencentdb_worker.errors import InvalidInput, StoreError
-from memory_tencentdb_worker.models import Message, Persona, Scene
+from memory_tencentdb_worker.models import Persona, Scene
 from memory_tencentdb_worker.store.projection_formats import read_persona, read_scene, scene_text
 from memory_tencentdb_worker.store.projections import Projector, scope_dir
 from memory_tencentdb_worker.store.sessions import count_change
@@ -117,9 +117,9 @@ def test_what_comes_while_files_are_written_is_written_once_and_nothing_is_read_
             memory.say(f"question {mark[0]}", "yes", now=NOW + mark[0])
             return mark
 
-        def messages_after(self, scope: str, seq: int, since: int = 0) -> tuple[int, list[Message]]:
-            self.whole_reads += seq == 0
-            return memory.store.messages_after(scope, seq, since)
+        def message_seqs(self, scope: str, since: int = 0) -> tuple[int, Sequence[int]]:
+            self.whole_reads += 1
+            return memory.store.message_seqs(scope, since)
 
     memory.say("question 0", "yes")
     store = Busy()

@@ -285,3 +285,12 @@ def test_a_search_waits_for_a_hung_embedder_no_longer_than_a_turn_can_bear(store
     answer = asker.recaller.search_memories("tea", "", limit=3, now=MARCH_5)
     assert (answer.total, answer.strategy) == (1, "keyword")
     assert 0 < hung.asked_seconds <= 1.5
+
+
+def test_a_session_that_has_said_much_about_it_still_hears_what_another_one_said(
+    store: SqliteStore, asker: Asker
+) -> None:
+    (wanted,) = say(store, "Sourdough needs a hot stone, my aunt says", session_id="earlier")
+    for number in range(30):
+        say(store, f"Sourdough, sourdough: loaf number {number} of sourdough", session_id="now")
+    assert [item.id for item in asker.recall("sourdough", visible_since=MARCH_5).items] == [wanted]

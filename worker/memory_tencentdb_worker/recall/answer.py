@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 from memory_tencentdb.wire import RecallResponse, Receipt, SearchResponse
@@ -27,6 +27,7 @@ from memory_tencentdb_worker.recall.rank import (
     rank,
 )
 from memory_tencentdb_worker.recall.render import item_of, scene_item, search_text, stable_part
+from memory_tencentdb_worker.recall.scene_choice import choose_lines
 from memory_tencentdb_worker.store.base import Store
 from memory_tencentdb_worker.text.cues import asks_for_past, read_preference
 from memory_tencentdb_worker.text.segment import match_expression, query_terms, shorten_query
@@ -40,7 +41,7 @@ CANDIDATES_PER_RESULT = 3
 ENOUGH_PER_RESULT = 2
 MOST_DROPPED_NAMED = 50
 MOST_KNOWN_SKIPPED = 60
-"""In a long session the best hits have been given long ago: so many more are looked for."""
+"""In a long session the best hits have been given long ago, or are its own: so many more are looked for."""
 
 SEARCH_THRESHOLD_SHARE = 0.5
 """Whoever searches judges the hits; what recall gives goes into every later request. Half of the messages asked for
@@ -144,7 +145,8 @@ class Recaller:
         settings = self._config.memory.recall
         query = shorten_query(question.query)
         asked = query if match_expression(query) else ""
-        known = min(len(question.exclude_ids), MOST_KNOWN_SKIPPED)
+        sees_its_own = question.session_id and question.visible_since is not None
+        known = MOST_KNOWN_SKIPPED if sees_its_own else min(len(question.exclude_ids), MOST_KNOWN_SKIPPED)
         wanted = Wanted(
             query=asked,
             scope=question.scope,
@@ -170,6 +172,15 @@ class Recaller:
             prefer=wanted.prefer,
             visible_since=question.visible_since,
         )
+        lines = choose_lines(
+            finds.words,
+            ranking,
+            limit=settings.max_results,
+            session_id=question.session_id,
+            exclude=question.exclude_ids,
+            visible_since=question.visible_since,
+        )
+        ranking = replace(ranking, lines=lines)
         tokens = settings.max_tokens if question.max_tokens is None else question.max_tokens
         limits = Limits(tokens, settings.max_chars_per_memory, settings.max_total_recall_chars)
         return Recalled(terms, wanted, finds, ranking, pack(ranking, terms, limits, self._zone), tokens)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field, replace
@@ -29,7 +29,9 @@ from memory_tencentdb_worker.recall.arms import ArmPool
 from memory_tencentdb_worker.recall.deadline import Deadline
 from memory_tencentdb_worker.recall.past import read_past
 from memory_tencentdb_worker.recall.query_vector import QueryEmbedder
+from memory_tencentdb_worker.recall.scene_lines import SceneLine, find_scene_lines
 from memory_tencentdb_worker.store.base import Store
+from memory_tencentdb_worker.text.segment import query_terms
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +57,7 @@ class WordFinds:
     tail: list[MessageHit] = field(default_factory=list)
     persona: Persona | None = None
     scenes: list[Scene] = field(default_factory=list)
+    scene_lines: list[SceneLine] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -121,20 +124,23 @@ class Gatherer:
     def _find_by_words(self, wanted: Wanted, finds: WordFinds) -> None:
         store, scope = self._store, wanted.scope
         if wanted.query:
+            held = store.quarantined(scope)
             finds.instructions = store.standing_instructions(scope, wanted.as_of)
             seen = replace(wanted.seen, superseded=wanted.superseded)
             finds.atoms = store.search_atoms(wanted.query, seen, wanted.limit)
-            finds.tail = self._find_tail(wanted)
+            finds.tail = _recallable(self._find_tail(wanted), held)
             fresh = [hit for hit in finds.tail if not spoken_in(hit.message, wanted.session_id)]
             if len(finds.atoms) + len(fresh) < wanted.enough:
                 said = replace(wanted.seen, prefer=wanted.prefer)
-                finds.messages = store.search_messages(wanted.query, said, wanted.limit)
+                finds.messages = _recallable(store.search_messages(wanted.query, said, wanted.limit), held)
         if wanted.as_of is not None:
             past = read_past(store, scope, wanted.as_of, wanted.max_scenes)
             finds.persona, finds.scenes = past.persona, list(past.scenes)
-            return
-        finds.persona = store.persona(scope)
-        finds.scenes = store.scenes(scope)
+        else:
+            finds.persona, finds.scenes = store.persona(scope), store.scenes(scope)
+        if wanted.query and finds.scenes:
+            terms, then = query_terms(wanted.query), wanted.as_of is not None
+            finds.scene_lines = find_scene_lines(store, scope, finds.scenes, terms, as_of=then)
 
     def _find_tail(self, wanted: Wanted) -> list[MessageHit]:
         """Matching messages that L1 has not read yet: what was said a moment ago must not wait for the schedule."""
@@ -172,7 +178,12 @@ class Gatherer:
         atoms = self._store.nearest_atoms(vector, filter, wanted.limit, space)
         preferring = replace(filter, prefer=wanted.prefer)
         messages = self._store.nearest_messages(vector, preferring, wanted.limit, space, query=wanted.query)
-        return VectorFinds(tuple(atoms), tuple(messages))
+        return VectorFinds(tuple(atoms), tuple(_recallable(messages, self._store.quarantined(wanted.scope))))
+
+
+def _recallable(hits: Iterable[MessageHit], held: Collection[int]) -> list[MessageHit]:
+    """Without what waits in the quarantine."""
+    return [hit for hit in hits if hit.message.seq not in held]
 
 
 def spoken_in(message: Message, session_id: str) -> bool:

@@ -11,8 +11,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from memory_tencentdb.wire import DroppedItem
-from memory_tencentdb_worker.models import NO_PREFERENCE, Atom, AtomHit, Message, MessageHit, Preference, Role
+from memory_tencentdb_worker.models import NO_PREFERENCE, Atom, AtomHit, Layer, Message, MessageHit, Preference, Role
 from memory_tencentdb_worker.recall.gather import Finds, spoken_in
+from memory_tencentdb_worker.recall.scene_lines import SceneLine
 from memory_tencentdb_worker.text.script_forms import script_forms
 
 VECTOR_WEIGHT = 1.0
@@ -45,13 +46,21 @@ SAID_BY_ATOM, SAME_TEXT, VISIBLE = "said by a fact", "same text", "visible"
 
 @dataclass(frozen=True)
 class Candidate:
-    """One memory that may be given: an atom, or a message while no atom speaks for it."""
+    """One memory that may be given: an atom, a message while no atom speaks for it, or a line of a scene, whose name is
+    its id."""
 
     id: str
     score: float
     atom: Atom | None = None
     message: Message | None = None
     lifted: float | None = None  # see MessageHit
+    line: SceneLine | None = None
+
+    @property
+    def layer(self) -> Layer:
+        if self.line is not None:
+            return Layer.L2
+        return Layer.L0 if self.atom is None else Layer.L1
 
     @property
     def gain(self) -> float:
@@ -62,17 +71,20 @@ class Candidate:
     def text(self) -> str:
         if self.atom is not None:
             return self.atom.content
+        if self.line is not None:
+            return self.line.text
         assert self.message is not None
         return self.message.text
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """`standing` rules come first and do not count for the limit."""
+    """`standing` rules come first and do not count for the limit. `lines` of scenes come last."""
 
     standing: tuple[Candidate, ...]
     chosen: tuple[Candidate, ...]
     dropped: tuple[DroppedItem, ...]
+    lines: tuple[Candidate, ...] = ()
 
 
 def rank(
@@ -202,14 +214,27 @@ def prefer_atoms(
 
 def without_twins(candidates: Iterable[Candidate], shown: Iterable[Candidate] = ()) -> list[Candidate]:
     """Of candidates with the same text (case and blanks apart) the first one."""
-    seen = {_folded(one.text) for one in shown}
+    seen = {folded(one.text) for one in shown}
     single: list[Candidate] = []
     for one in candidates:
-        text = _folded(one.text)
+        text = folded(one.text)
         if text not in seen:
             seen.add(text)
             single.append(one)
     return single
+
+
+def is_visible(said: Atom | Message | None, session_id: str, since: int) -> bool:
+    """Whether the asking session has said it from `since` on. An atom is as old as what it rests on: it may have been
+    extracted long after that was said."""
+    assert said is not None
+    began = min(said.valid_from, said.recorded_from) if isinstance(said, Atom) else said.recorded_at
+    return bool(session_id) and said.session_id == session_id and began >= since
+
+
+def folded(text: str) -> str:
+    """As texts are compared: without case and blanks."""
+    return " ".join(text[:COMPARED_CHARS].casefold().split())
 
 
 def _joined(tail: Sequence[Candidate], others: Sequence[Candidate]) -> list[Candidate]:
@@ -228,17 +253,9 @@ def _without_given(
 def _without_visible(
     candidates: Sequence[Candidate], session_id: str, visible_since: int, dropped: list[DroppedItem]
 ) -> list[Candidate]:
-    kept = [one for one in candidates if not _is_visible(one, session_id, visible_since)]
+    kept = [one for one in candidates if not is_visible(one.atom or one.message, session_id, visible_since)]
     _note_missing(candidates, kept, VISIBLE, dropped)
     return kept
-
-
-def _is_visible(candidate: Candidate, session_id: str, since: int) -> bool:
-    """An atom is as old as what it rests on: it may have been extracted long after that was said."""
-    said = candidate.atom or candidate.message
-    assert said is not None
-    began = min(said.valid_from, said.recorded_from) if isinstance(said, Atom) else said.recorded_at
-    return bool(session_id) and said.session_id == session_id and began >= since
 
 
 def _note_missing(
@@ -286,7 +303,3 @@ def _shares_word(text: str, terms: Sequence[str]) -> bool:
 def _held(terms: Sequence[str], text: str) -> set[str]:
     folded = text[:COMPARED_CHARS].casefold()
     return {term for term in terms if any(form in folded for form in (term, *script_forms(term)))}
-
-
-def _folded(text: str) -> str:
-    return " ".join(text[:COMPARED_CHARS].casefold().split())

@@ -11,19 +11,28 @@ from dataclasses import replace
 from datetime import tzinfo
 
 from memory_tencentdb.wire import Item
-from memory_tencentdb_worker.models import Atom, AtomType, Layer, Message, Persona, Role, Scene, Section
+from memory_tencentdb_worker.models import Atom, AtomType, Layer, Message, Origin, Persona, Role, Scene, Section
 from memory_tencentdb_worker.offline.assemble import PERSONA_CHARS, cut_end
 from memory_tencentdb_worker.recall.rank import Candidate
+from memory_tencentdb_worker.recall.scene_lines import SceneLine
 from memory_tencentdb_worker.text.recalled import PERSONA_HEADER, TOOL_GUIDE, TOPICS_HEADER
 from memory_tencentdb_worker.text.safe import one_line
 from memory_tencentdb_worker.text.times import date_local, iso_local
 from memory_tencentdb_worker.text.tokens import count_tokens, cut_to_chars, grapheme_start
+
+_TOLD_BY = {
+    Origin.ASSISTANT: "told by the assistant: ",
+    Origin.TOOL: "told by a tool: ",
+    Origin.WEB: "read in a page: ",
+}
+"""Before what nobody vouches for: whoever reads the line must not take it for the user's own word."""
 
 SUMMARY_LIMIT_CHARS = 200
 ITEM_LIMIT_CHARS = 32_000
 """Text of one item of an answer; `why` shows all of it."""
 
 CHARS_PER_TOKEN = 5
+MOST_SOURCES_SHOWN = 3
 SEARCH_LINE_CHARS = 2_000
 SEARCH_LEAD_CHARS = 80
 
@@ -31,7 +40,7 @@ SEARCH_LEAD_CHARS = 80
 def recall_line(candidate: Candidate, text: str, zone: tzinfo) -> str:
     """`- [YYYY-MM-DD] text (id)` around what `line_text` gave and the caller has cut."""
     lead = _speaker(candidate) + _ended(candidate, zone)
-    return f"- [{date_local(said_at(candidate), zone)}] {lead}{text} ({candidate.id})"
+    return f"- [{date_local(said_at(candidate), zone)}] {lead}{text} ({_marks(candidate)})"
 
 
 def line_text(candidate: Candidate, terms: Sequence[str], limit_tokens: int) -> str:
@@ -48,6 +57,8 @@ def said_at(candidate: Candidate) -> int:
     """When it happened, where that is known; else when it was said."""
     if candidate.atom is not None:
         return _atom_instant(candidate.atom)
+    if candidate.line is not None:
+        return candidate.line.at
     assert candidate.message is not None
     return candidate.message.sent_at
 
@@ -55,6 +66,8 @@ def said_at(candidate: Candidate) -> int:
 def item_of(candidate: Candidate, zone: tzinfo, terms: Sequence[str] = ()) -> Item:
     if candidate.atom is not None:
         return atom_item(candidate.atom, candidate.score, zone)
+    if candidate.line is not None:
+        return line_item(candidate.line, candidate.score, zone)
     assert candidate.message is not None
     return message_item(candidate.message, candidate.score, zone, terms)
 
@@ -73,6 +86,7 @@ def atom_item(atom: Atom, score: float, zone: tzinfo) -> Item:
         valid_from=iso_local(atom.valid_from, zone),
         valid_to=None if atom.valid_to is None else iso_local(atom.valid_to, zone),
         priority=atom.priority,
+        origin=atom.origin,
     )
 
 
@@ -87,6 +101,20 @@ def message_item(message: Message, score: float, zone: tzinfo, terms: Sequence[s
         at=iso_local(message.sent_at, zone),
         sources=[message.id],
         role=message.role,
+        origin=message.origin,
+    )
+
+
+def line_item(line: SceneLine, score: float, zone: tzinfo) -> Item:
+    return Item(
+        id=line.scene,
+        layer=Layer.L2,
+        text=line.text,
+        score=round(score, 4),
+        session_key="",
+        at=iso_local(line.at, zone),
+        sources=list(line.messages),
+        scene=line.scene,
     )
 
 
@@ -157,12 +185,30 @@ def _atom_instant(atom: Atom) -> int:
     return atom.valid_from if atom.activity_start is None else atom.activity_start
 
 
+def _marks(candidate: Candidate) -> str:
+    """The id; for a line of a scene the scene's file name and the ids of what it rests on."""
+    if candidate.line is None:
+        return candidate.id
+    return ", ".join([f"scene {one_line(candidate.line.scene)}", *candidate.line.sources[:MOST_SOURCES_SHOWN]])
+
+
 def _speaker(candidate: Candidate) -> str:
     if candidate.atom is not None:
+        if candidate.atom.origin in _TOLD_BY:
+            return _TOLD_BY[candidate.atom.origin]
         standing = candidate.atom.type is AtomType.INSTRUCTION and candidate.atom.priority < 0
         return "standing rule: " if standing else ""
+    if candidate.line is not None:
+        origins = [one.origin for one in candidate.line.rests_on if isinstance(one, Atom)]
+        return next((_TOLD_BY[origin] for origin in origins if origin in _TOLD_BY), "")
     assert candidate.message is not None
-    return "the user said: " if candidate.message.role is Role.USER else "the assistant said: "
+    return _said_by(candidate.message.role, candidate.message.origin)
+
+
+def _said_by(role: str | None, origin: str | None) -> str:
+    if role == Role.USER:
+        return _TOLD_BY.get(Origin(origin), "the user said: ") if origin else "the user said: "
+    return "the assistant said: "
 
 
 def _ended(candidate: Candidate, zone: tzinfo) -> str:
@@ -186,9 +232,10 @@ def _search_line(item: Item, terms: Sequence[str]) -> str:
     text = one_line(_cut(item.text, terms, SEARCH_LINE_CHARS))
     marks = [item.id]
     if item.layer == Layer.L0:
-        speaker = "the user said: " if item.role == Role.USER else "the assistant said: "
+        speaker = _said_by(item.role, item.origin)
         marks.append(f"session {one_line(item.session_key)}")
         return f"- [{item.at[:16].replace('T', ' ')}] {speaker}{text} ({', '.join(marks)})"
+    told_by = _TOLD_BY.get(Origin(item.origin), "") if item.origin else ""
     if item.valid_to:
         marks.append(f"until {item.valid_to[:10]}")
     if item.type:
@@ -197,7 +244,7 @@ def _search_line(item: Item, terms: Sequence[str]) -> str:
         marks.append("standing rule" if item.priority < 0 else f"priority {item.priority}")
     if item.scene:
         marks.append(f"scene {one_line(item.scene)}")
-    return f"- [{item.at[:10]}] {text} ({', '.join(marks)})"
+    return f"- [{item.at[:10]}] {told_by}{text} ({', '.join(marks)})"
 
 
 def _cut(text: str, terms: Sequence[str], limit_chars: int) -> str:

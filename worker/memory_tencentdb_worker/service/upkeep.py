@@ -35,7 +35,7 @@ class Upkeep:
     ) -> None:
         self._store, self._watch, self._clock = store, watch, clock
         self._quiet, self._refresh, self._look_seconds = quiet, refresh, look_seconds
-        self._read_through = False
+        self._warmed = self._read_through = False
         self._backup_after = 0.0  # monotonic
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="store-upkeep", daemon=True)
@@ -57,6 +57,9 @@ class Upkeep:
         facts = self._store.facts()
         if facts.wal_bytes and not facts.damage:
             self._try("checkpoint", self._store.checkpoint)
+        if not self._warmed:
+            self._warmed = True
+            self._try("read", self._store.warm_search)
         if self._quiet() and not self._stopping.is_set():
             self._use_quiet_time()
         self._refresh()

@@ -33,6 +33,7 @@ from memory_tencentdb_worker.text.segment import fold
 
 _PLAIN = ("parked", "rule_read")
 _CURSORS = ("l1_cursor", "l1_runs", "l2_cursor", "last_scene_name", "last_l2_at")
+_END = ("superseded_at", "superseded_by", "valid_to", "end_said_at")
 _MARKS = ("scenes_processed", "persona_request", "persona_atom_mark", "persona_scene_mark")
 
 
@@ -200,8 +201,8 @@ def _keep_hand_made(live: apsw.Connection, hand: _Hand) -> None:
             _insert_kept(live, values, rest, hand.sources.get(atom_id, []))
         elif values["superseded_at"] is not None and values["superseded_by"] in (None, *hand.makers):
             live.execute(
-                "update atoms set superseded_at = ?, superseded_by = ?, valid_to = ? where id = ?",
-                (values["superseded_at"], values["superseded_by"], values["valid_to"], atom_id),
+                f"update atoms set {', '.join(f'{name} = ?' for name in _END)} where id = ?",
+                (*(values[name] for name in _END), atom_id),
             )
         if values["superseded_by"] in hand.makers:
             _replace_alike(live, values, hand.makers)
@@ -225,8 +226,8 @@ def _replace_alike(live: apsw.Connection, replaced: Mapping[str, object], makers
     ):
         if atom_id not in makers and fold(str(content)) == wanted:
             live.execute(
-                "update atoms set superseded_at = ?, superseded_by = ?, valid_to = ? where seq = ?",
-                (replaced["superseded_at"], replaced["superseded_by"], replaced["valid_to"], seq),
+                f"update atoms set {', '.join(f'{name} = ?' for name in _END)} where seq = ?",
+                (*(replaced[name] for name in _END), seq),
             )
 
 

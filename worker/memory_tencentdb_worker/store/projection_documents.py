@@ -65,10 +65,11 @@ class DocumentFiles:
         clock: Callable[[], int],
         persona_backups: int,
         scene_backups: int,
+        redact: Callable[[str], str],
     ) -> None:
         self._store, self._scope, self._zone, self._clock = store, scope, zone, clock
         self._directory = directory
-        self._files = OwnedFiles(store, scope, directory)
+        self._files = OwnedFiles(store, scope, directory, redact)
         self._persona_backups, self._scene_backups = persona_backups, scene_backups
 
     @property
@@ -233,6 +234,20 @@ def _is_scene_name(name: str) -> bool:
     except InvalidInput:
         return False
     return True
+
+
+def edit_from_text(
+    kind: Literal["scene", "persona"], name: str, text: str, summary: str, scope: str, store: Store
+) -> Edit:
+    """The edit of somebody who writes `text` over a document without touching its file."""
+    document = read_scene(text) if kind == "scene" else read_persona(text)
+    persona = store.persona(scope)
+    said = _stored_lines([*store.scenes(scope), *([persona] if persona else [])])
+    return Edit(scope, kind, name, _keep_sources(document.sections, said), summary or document.summary)
+
+
+def removal_of(scene_name: str, scope: str) -> Edit:
+    return Edit(scope, "scene", scene_name, (), "", removed=True)
 
 
 def _stored_lines(documents: Sequence[Scene | Persona]) -> dict[str, tuple[str, ...]]:

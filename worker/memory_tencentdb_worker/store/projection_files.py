@@ -17,6 +17,8 @@ from memory_tencentdb_worker.errors import StoreError, StoreFull
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT}) if hasattr(errno, "EDQUOT") else frozenset({errno.ENOSPC})
 
+_PIECE_BYTES = 1 << 20
+
 
 @contextlib.contextmanager
 def disk_errors(what: Path) -> Iterator[None]:
@@ -64,6 +66,36 @@ def write_file(path: Path, data: bytes) -> None:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+        faults.reach("file.renamed")
+        sync_dir(path.parent)
+
+
+def copy_start(source: Path, target: Path, size: int) -> None:
+    """Makes a new file out of the first bytes of one that need not be there."""
+    with disk_errors(target):
+        make_dir(target.parent)
+        handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+        with os.fdopen(handle, "wb") as copy:
+            while size > 0:
+                with source.open("rb") as file:
+                    file.seek(copy.tell())
+                    piece = file.read(min(size, _PIECE_BYTES))
+                if not piece:
+                    raise OSError(errno.EIO, "it became shorter while it was read")
+                copy.write(piece)
+                size -= len(piece)
+
+
+def put_in_place(temporary: Path, path: Path) -> None:
+    """The end of `write_file` for a file that was written in pieces."""
+    with disk_errors(path):
+        handle = os.open(temporary, os.O_RDWR | getattr(os, "O_BINARY", 0))
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        faults.reach("file.written")
+        temporary.replace(path)
         faults.reach("file.renamed")
         sync_dir(path.parent)
 

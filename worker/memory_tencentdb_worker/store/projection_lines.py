@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import tzinfo
 from pathlib import Path
 from typing import TypeVar
 
-from memory_tencentdb_worker.models import Atom, Layer, Message, Page
+from memory_tencentdb_worker.models import Layer, Message, Page
 from memory_tencentdb_worker.store.base import Store
+from memory_tencentdb_worker.store.projection_days import LinesFile
 from memory_tencentdb_worker.store.projection_files import (
     append_file,
-    content_hash,
     read_bytes,
     remove_file,
     sync_lines,
     write_file,
 )
 from memory_tencentdb_worker.store.projection_formats import atom_row, message_row
-from memory_tencentdb_worker.text.times import LATEST_MS, date_local, day_start, next_day_start, parse_instant
+from memory_tencentdb_worker.text.times import date_local, day_start, next_day_start, parse_instant
 
 RECENT_DAYS = 3
 """How many days before the newest row a start checks: older files were complete when an earlier process ended."""
+
+UNFINISHED = ".unfinished"
+"""Stands beside the days while all of them are gone through: a killed process may have left out old ones."""
+
+MESSAGES_AT_ONCE = 2_000
 
 Row = TypeVar("Row")
 
@@ -35,11 +40,14 @@ class MessageLines:
     """Appends new messages to their day; what is new stands behind the last one by its `seq`, because a clock may have
     been set back. Checks recent days once, and every day when rows were taken away."""
 
-    def __init__(self, store: Store, scope: str, directory: Path, zone: tzinfo) -> None:
-        self._store, self._scope, self._zone = store, scope, zone
+    def __init__(
+        self, store: Store, scope: str, directory: Path, zone: tzinfo, at_once: int = MESSAGES_AT_ONCE
+    ) -> None:
+        self._store, self._scope, self._zone, self._at_once = store, scope, zone, at_once
         self._directory = directory / "conversations"
         self._sizes: dict[str, int] = {}
         self._last_seq: int | None = None
+        self._unfinished = self._directory / UNFINISHED
         self._mark = 0  # of the messages up to there
 
     def update(self) -> None:
@@ -49,38 +57,49 @@ class MessageLines:
         seen, self._last_seq = self._last_seq, None  # should a write fail, the next call checks what is there
         mark, fresh = self._store.messages_after(self._scope, seen)
         if len({(message.turn_id, message.recorded_at) for message in fresh}) < mark - self._mark:
-            self.rebuild(force=False)  # there were more changes than turns: rows were taken away
+            self.rebuild()  # there were more changes than turns: rows were taken away
             return
         newest = fresh[-1].seq if fresh else seen
         for day, rows in _by_day(fresh, self._recorded_day).items():
             self._append(day, _encode(map(message_row, rows)), newest)
         self._last_seq, self._mark = newest, mark
 
-    def rebuild(self, *, force: bool) -> int:
-        """Makes every day's file equal to the store. `force` writes also those that are. Returns how many there are."""
-        return self._sync_since(0, force=force)
+    def rebuild(self) -> int:
+        """Makes every day's file equal to the store. Returns how many there are."""
+        return self._sync_since(0)
 
     def _start(self) -> None:
         newest = self._store.list_rows(Layer.L0, Page(limit=1), scope=self._scope).rows
         since = max((row.recorded_at for row in newest if isinstance(row, Message)), default=0)
-        since = day_start(since - RECENT_DAYS * _DAY_MS, self._zone) if _has_days(self._directory) else 0
-        self._sync_since(since, force=False)
+        whole = self._unfinished.exists() or not _has_days(self._directory)
+        self._sync_since(0 if whole else day_start(since - RECENT_DAYS * _DAY_MS, self._zone))
 
-    def _sync_since(self, since: int, *, force: bool) -> int:
-        mark, rows = self._store.messages_after(self._scope, 0, max(0, since))
-        days = self._sync(rows, force=force, whole=since <= 0)
-        self._last_seq, self._mark = (rows[-1].seq if rows else 0), mark
-        return days
-
-    def _sync(self, rows: Sequence[Message], *, force: bool, whole: bool) -> int:
-        days = _by_day(rows, self._recorded_day)
-        for day, of_day in days.items():
-            data = _encode(map(message_row, of_day))
-            _put(self._path(day), data, force=force)
-            self._sizes[day] = len(data)
-        if whole:
+    def _sync_since(self, since: int) -> int:
+        mark, seqs = self._store.message_seqs(self._scope, max(0, since))
+        if since > 0:
+            days = self._write(seqs)
+        else:
+            write_file(self._unfinished, b"")
+            days = self._write(seqs)
             _drop_days(self._directory, days)
+            remove_file(self._unfinished)
+        self._last_seq, self._mark = (seqs[-1] if seqs else 0), mark
         return len(days)
+
+    def _write(self, seqs: Sequence[int]) -> Collection[str]:
+        """The days of these messages; each file holds nothing else afterwards."""
+        files: dict[str, LinesFile] = {}
+        try:
+            for start in range(0, len(seqs), self._at_once):
+                rows = self._store.messages_by_seq(seqs[start : start + self._at_once])
+                for day, of_day in _by_day(rows, self._recorded_day).items():
+                    files.setdefault(day, LinesFile(self._path(day))).write(_encode(map(message_row, of_day)))
+            for day, file in files.items():
+                self._sizes[day] = file.close()
+        finally:
+            for file in files.values():
+                file.discard()
+        return files
 
     def _append(self, day: str, data: bytes, newest: int) -> None:
         """One write when the file is as we left it; otherwise the day is made anew from the store."""
@@ -95,8 +114,8 @@ class MessageLines:
     def _sync_day(self, day: str, newest: int) -> None:
         """What came after `newest` meanwhile belongs to the next round."""
         start = parse_instant(day, self._zone)
-        rows = self._store.messages_between(self._scope, start, next_day_start(start, self._zone))
-        self._sync([row for row in rows if row.seq <= newest], force=False, whole=False)
+        _, seqs = self._store.message_seqs(self._scope, start, next_day_start(start, self._zone))
+        self._write([seq for seq in seqs if seq <= newest])
 
     def _recorded_day(self, message: Message) -> str:
         return date_local(message.recorded_at, self._zone)
@@ -106,12 +125,13 @@ class MessageLines:
 
 
 class AtomLines:
-    """Keeps every day's atoms, superseded ones too. An old line changes when its atom is superseded or confirmed."""
+    """Keeps every day's atoms, superseded ones too. An old line changes when its atom is superseded or confirmed, so a
+    day is read again when anything of it differs."""
 
     def __init__(self, store: Store, scope: str, directory: Path, zone: tzinfo) -> None:
         self._store, self._scope, self._zone = store, scope, zone
         self._directory = directory / "records"
-        self._written: dict[str, str] = {}
+        self._written: dict[str, int] = {}
 
     def update(self) -> None:
         self._sync(force=False)
@@ -120,36 +140,52 @@ class AtomLines:
         return self._sync(force=True)
 
     def _sync(self, *, force: bool) -> int:
-        atoms = self._store.atoms_between(self._scope, 0, LATEST_MS)
-        days = _by_day(atoms, self._recorded_day)
-        for day, of_day in days.items():
-            data = _encode(map(atom_row, of_day))
-            path, digest = self._directory / f"{day}.jsonl", content_hash(data)
-            if force or self._written.get(day) != digest or not path.exists():
-                _put(path, data, force=force)
-                self._written[day] = digest
+        """A change between the marks and the rows is written now and found to differ the next time."""
+        days = _by_day(self._store.atom_marks(self._scope), lambda row: date_local(row[0], self._zone))
+        for day, marks in days.items():
+            path, mark = self._directory / f"{day}.jsonl", hash(tuple(marks))
+            if force or self._written.get(day) != mark or not path.exists():
+                start = parse_instant(day, self._zone)
+                atoms = self._store.atoms_between(self._scope, start, next_day_start(start, self._zone))
+                _put(path, _encode(map(atom_row, atoms)), force=force)
+                self._written[day] = mark
         _drop_days(self._directory, days)
         return len(days)
 
-    def _recorded_day(self, atom: Atom) -> str:
-        return date_local(atom.recorded_from, self._zone)
+
+def line_differences(store: Store, scope: str, directory: Path, zone: tzinfo) -> list[tuple[str, str]]:
+    """Files of lines that are not what the store says, by their path in the scope's directory, each with what it is:
+    missing, stale or foreign. One day at a time."""
+    present = _day_names(directory)
+    found = []
+    for day in _local_days(store.recorded_days(scope), zone):
+        for file, data in _day_files(store, scope, day, zone).items():
+            held = read_bytes(directory / file) if file in present else None
+            present.discard(file)
+            if held != data:
+                found.append((file, "missing" if held is None else "stale"))
+    return found + [(file, "foreign") for file in sorted(present)]
 
 
-def day_files(store: Store, scope: str, zone: tzinfo) -> dict[str, bytes]:
-    """What the files of lines shall hold, by their path in the scope's directory."""
-    _, messages = store.messages_after(scope, 0)
-    spoken = _by_day(messages, lambda row: date_local(row.recorded_at, zone))
-    atoms = store.atoms_between(scope, 0, LATEST_MS)
-    learnt = _by_day(atoms, lambda row: date_local(row.recorded_from, zone))
-    files = {f"conversations/{day}.jsonl": _encode(map(message_row, rows)) for day, rows in spoken.items()}
-    return files | {f"records/{day}.jsonl": _encode(map(atom_row, rows)) for day, rows in learnt.items()}
+def _local_days(recorded: Iterable[int], zone: tzinfo) -> list[str]:
+    """A UTC day touches two local ones."""
+    return sorted({date_local(instant, zone) for start in recorded for instant in (start, start + _DAY_MS - 1)})
 
 
-def day_names(directory: Path) -> list[str]:
-    """The files of lines that are there, by their path in the scope's directory."""
+def _day_files(store: Store, scope: str, day: str, zone: tzinfo) -> dict[str, bytes]:
+    start = parse_instant(day, zone)
+    span = (start, next_day_start(start, zone))
+    texts = {
+        f"conversations/{day}.jsonl": _encode(map(message_row, store.messages_between(scope, *span))),
+        f"records/{day}.jsonl": _encode(map(atom_row, store.atoms_between(scope, *span))),
+    }
+    return {file: data for file, data in texts.items() if data}
+
+
+def _day_names(directory: Path) -> set[str]:
     folders = [directory / name for name in ("conversations", "records")]
     found = [path for folder in folders if folder.is_dir() for path in folder.iterdir()]
-    return sorted(f"{path.parent.name}/{path.name}" for path in found if _DAY_FILE.fullmatch(path.name))
+    return {f"{path.parent.name}/{path.name}" for path in found if _DAY_FILE.fullmatch(path.name)}
 
 
 def _by_day(rows: Iterable[Row], day_of: Callable[[Row], str]) -> dict[str, list[Row]]:

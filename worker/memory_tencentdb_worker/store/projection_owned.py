@@ -41,8 +41,9 @@ class _Record:
 class OwnedFiles:
     """The document files of one scope, by their path in its directory."""
 
-    def __init__(self, store: Store, scope: str, directory: Path) -> None:
+    def __init__(self, store: Store, scope: str, directory: Path, redact: Callable[[str], str]) -> None:
         self._store, self._scope, self.directory = store, scope, directory
+        self._redact = redact
         self._known: dict[str, str] = {}
         self._handed_out: dict[str, tuple[str, int]] = {}  # file -> hash of the edit, revision at that time
         self._to_restore: set[str] = set()
@@ -88,12 +89,11 @@ class OwnedFiles:
 
     def difference(self, file: str, data: bytes | None, says_the_same: SaysTheSame) -> str:
         """What is wrong with a file that shall hold `data` (None: shall not be there); "" when nothing is."""
-        present = self.read(file)
-        if present is None:
-            return "" if data is None else "missing"
-        if present == data:
+        present, record = self.read(file), self._record(file)
+        if present is None and data is not None:
+            return "missing" if record is None or record.may_be_absent else "edited"
+        if present is None or present == data:
             return ""
-        record = self._record(file)
         if not present.strip() or (record is not None and content_hash(present) in record.hashes):
             return "stale"
         text = _readable(file, present)
@@ -138,8 +138,20 @@ class OwnedFiles:
             return None
         text = _readable(file, present)
         if text is not None:
+            present = self._without_secrets(file, text, present)
             self._handed_out[file] = (content_hash(present), revision)
+            text = present.decode("utf-8-sig")
         return text
+
+    def _without_secrets(self, file: str, text: str, present: bytes) -> bytes:
+        """A secret that a person wrote into a file leaves the file too."""
+        redacted = self._redact(text)
+        if redacted == text:
+            return present
+        log.warning("%s was edited and held a secret: it is redacted", file)
+        data = redacted.encode("utf-8")
+        write_file(self.directory / file, data)
+        return data
 
     def _record(self, file: str) -> _Record | None:
         return _Record.parse(self._known[file]) if file in self._known else None

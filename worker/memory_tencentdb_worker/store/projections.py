@@ -4,6 +4,7 @@ time; the store never reads them, except for what a person wrote into a scene or
 from __future__ import annotations
 
 import hashlib
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -11,11 +12,17 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from pathlib import Path
 
+from memory_tencentdb.redaction import hide_secrets
 from memory_tencentdb_worker.store.base import Store
 from memory_tencentdb_worker.store.projection_documents import DocumentFiles, Edit
 from memory_tencentdb_worker.store.projection_files import drop_litter, make_dir, read_bytes, write_file
 from memory_tencentdb_worker.store.projection_formats import manifest_text
-from memory_tencentdb_worker.store.projection_lines import AtomLines, MessageLines, day_files, day_names
+from memory_tencentdb_worker.store.projection_lines import (
+    MESSAGES_AT_ONCE,
+    AtomLines,
+    MessageLines,
+    line_differences,
+)
 
 __all__ = ["Difference", "Edit", "Projector", "scope_dir"]
 
@@ -57,9 +64,14 @@ class Projector:
         persona_backups: int = 3,
         scene_backups: int = 10,
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        redact: Callable[[str], str] = hide_secrets,
+        messages_at_once: int = MESSAGES_AT_ONCE,
     ) -> None:
+        """`redact` takes the secrets out of what a person has written into a file. No more than `messages_at_once` are
+        in memory when a start or a rebuild goes through all of them."""
+        self._messages_at_once = messages_at_once
         self._store, self._data_dir, self._zone, self._clock = store, data_dir, zone, clock
-        self._persona_backups, self._scene_backups = persona_backups, scene_backups
+        self._persona_backups, self._scene_backups, self._redact = persona_backups, scene_backups, redact
         self._scopes: dict[str, _ScopeFiles] = {}
         self._checked = 0  # where the next round of looking for edits begins
         self._lock = threading.Lock()
@@ -98,6 +110,14 @@ class Projector:
             self._store.check_place()
             return [edit for scope in self._to_check() for edit in self._files(scope).documents.read_edits()]
 
+    def drop_scope(self, scope: str) -> None:
+        """Removes the files of a user of whom the store knows nothing any more."""
+        if not scope:
+            raise ValueError("the default user's files lie beside the database")
+        with self._lock:
+            self._scopes.pop(scope, None)
+            shutil.rmtree(scope_dir(self._data_dir, scope), ignore_errors=True)
+
     def _to_check(self) -> list[str]:
         scopes = self._store.scopes()
         begin = self._checked if self._checked < len(scopes) else 0
@@ -118,9 +138,16 @@ class Projector:
                 clock=self._clock,
                 persona_backups=self._persona_backups,
                 scene_backups=self._scene_backups,
+                redact=self._redact,
             )
             self._scopes[scope] = _ScopeFiles(
-                self._store, scope, directory, zone=self._zone, clock=self._clock, documents=documents
+                self._store,
+                scope,
+                directory,
+                zone=self._zone,
+                clock=self._clock,
+                documents=documents,
+                messages_at_once=self._messages_at_once,
             )
         return self._scopes[scope]
 
@@ -137,10 +164,11 @@ class _ScopeFiles:
         zone: tzinfo,
         clock: Callable[[], int],
         documents: DocumentFiles,
+        messages_at_once: int,
     ) -> None:
         self._store, self._scope, self._zone = store, scope, zone
         self._directory, self._clock = directory, clock
-        self._messages = MessageLines(store, scope, directory, zone)
+        self._messages = MessageLines(store, scope, directory, zone, messages_at_once)
         self._atoms = AtomLines(store, scope, directory, zone)
         self.documents = documents
         self._messages_mark: int | None = None
@@ -169,7 +197,7 @@ class _ScopeFiles:
     def rebuild(self) -> int:
         messages, atoms, scenes, persona = self._store.change_mark(self._scope)
         self._prepare()
-        days = self._messages.rebuild(force=True) + self._atoms.rebuild()
+        days = self._messages.rebuild() + self._atoms.rebuild()
         count = days + self.documents.update(restore_missing=True)
         self._messages_mark, self._atoms_mark, self._documents_mark = messages, atoms, (scenes, persona)
         return count + 1
@@ -179,18 +207,11 @@ class _ScopeFiles:
             if self._messages_mark is not None:
                 self.refresh()
             mark = self._store.change_mark(self._scope)
-            found = [*self._line_differences(), *self.documents.differences()]
+            lines = line_differences(self._store, self._scope, self._directory, self._zone)
+            found = [*lines, *self.documents.differences()]
             if self._store.change_mark(self._scope) == mark:
                 return found
         return []  # it is being written to faster than it can be compared: nothing can be said
-
-    def _line_differences(self) -> list[tuple[str, str]]:
-        shall = day_files(self._store, self._scope, self._zone)
-        present = {file: read_bytes(self._directory / file) for file in shall}
-        wrong = [
-            (file, "missing" if present[file] is None else "stale") for file in shall if present[file] != shall[file]
-        ]
-        return wrong + [(file, "foreign") for file in day_names(self._directory) if file not in shall]
 
     def _prepare(self) -> None:
         """The directories, free of what a killed process had begun, and the manifest, of which only the absence

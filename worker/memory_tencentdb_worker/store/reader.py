@@ -54,6 +54,7 @@ from memory_tencentdb_worker.store import (
 from memory_tencentdb_worker.store.audit import Change
 from memory_tencentdb_worker.store.backups import file_facts
 from memory_tencentdb_worker.store.connection import Database, first_value
+from memory_tencentdb_worker.store.file_reads import FileReads
 from memory_tencentdb_worker.store.migrations import read_through
 from memory_tencentdb_worker.store.pauses import Pause
 from memory_tencentdb_worker.store.quarantine import Suspect
@@ -62,12 +63,15 @@ from memory_tencentdb_worker.store.spaces import OpenSpace
 from memory_tencentdb_worker.store.wishes import Wish
 from memory_tencentdb_worker.text.segment import query_terms
 
+WARM_FROM_MESSAGES = 20_000
+"""A smaller store costs its first question a few milliseconds, and a worker that nobody asks need not load numpy."""
 
-class SqliteReader:
+
+class SqliteReader(FileReads):
     """What can be asked. Never waits for a writer."""
 
     def __init__(self, database: Database, opened_at: int = 0) -> None:
-        self._database = database
+        super().__init__(database)
         self._opened_at = opened_at
         self._space: int | None = None
         self._search = SearchMemory()
@@ -93,6 +97,11 @@ class SqliteReader:
 
     def read_through(self) -> None:
         read_through(self._database)
+
+    def warm_search(self) -> None:
+        with self._database.read() as connection:
+            if int(first_value(connection, "select max(seq) from messages") or 0) >= WARM_FROM_MESSAGES:
+                self._search.messages.read(connection)
 
     # ---- turns, jobs
     def session_tail(self, scope: str, session_key: str, limit: int) -> list[Message]:
@@ -122,6 +131,10 @@ class SqliteReader:
     def job_counts(self, now: int) -> JobCounts:
         with self._database.read() as connection:
             return jobs.job_counts(connection, now)
+
+    def job_loads(self, now: int) -> dict[str, tuple[int, int]]:
+        with self._database.read() as connection:
+            return jobs.job_loads(connection, now)
 
     def unsupported(self) -> int:
         with self._database.read() as connection:
@@ -358,28 +371,6 @@ class SqliteReader:
     def host_model_used(self) -> bool:
         with self._database.read() as connection:
             return ledger.host_model_used(connection)
-
-    # ---- projections
-    def change_mark(self, scope: str) -> tuple[int, int, int, int]:
-        with self._database.read() as connection:
-            return sessions.change_mark(connection, scope)
-
-    def messages_between(self, scope: str, since: int, until: int) -> list[Message]:
-        with self._database.read() as connection:
-            return reads.messages_between(connection, scope, since, until)
-
-    def messages_after(self, scope: str, seq: int, since: int = 0) -> tuple[int, list[Message]]:
-        with self._database.read() as connection:
-            mark = sessions.change_mark(connection, scope)[0]
-            return mark, reads.messages_after(connection, scope, seq, since)
-
-    def atoms_between(self, scope: str, since: int, until: int) -> list[Atom]:
-        with self._database.read() as connection:
-            return reads.atoms_between(connection, scope, since, until)
-
-    def projection_hashes(self, scope: str) -> dict[str, str]:
-        with self._database.read() as connection:
-            return reads.projection_hashes(connection, scope)
 
     def _space_in_use(self) -> int:
         if self._space is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Sequence
 from typing import Any
 
@@ -63,6 +64,26 @@ def messages_after(connection: apsw.Connection, scope: str, seq: int, since: int
         (scope, seq, since),
     )
     return [message_of(row) for row in rows]
+
+
+def message_seqs(connection: apsw.Connection, scope: str, since: int, until: int) -> array[int]:
+    rows = connection.execute(
+        "select seq from messages indexed by messages_by_recorded where scope = ? and recorded_at >= ?"
+        " and recorded_at < ? order by seq",
+        (scope, since, until),
+    )
+    return array("q", (int(row[0]) for row in rows))
+
+
+def atom_marks(connection: apsw.Connection, scope: str) -> list[tuple[int, int]]:
+    rows = connection.execute(
+        "select a.recorded_from, a.seq, a.content, a.type, a.priority, a.scene_name, a.activity_start, a.activity_end,"
+        " a.superseded_at, a.superseded_by,"
+        " (select group_concat(x.message) from atom_sources x where x.atom = a.seq)"
+        " from atoms a where a.scope = ? order by a.seq",
+        (scope,),
+    )
+    return [(int(row[0]), hash(row)) for row in rows]
 
 
 def atoms_between(connection: apsw.Connection, scope: str, since: int, until: int) -> list[Atom]:

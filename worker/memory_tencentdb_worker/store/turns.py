@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 
@@ -123,20 +124,42 @@ def unread_messages(
     connection: apsw.Connection, scope: str, limit: int, session_key: str | None = None
 ) -> list[Message]:
     """The newest messages after their session's cursor, or in a parked batch, newest first."""
+    limit = max(limit, 0)
+    bound = {"scope": scope, "session_key": session_key, "limit": limit}
     only = "" if session_key is None else " and s.session_key = :session_key"
+    parked = select(
+        connection,
+        "select distinct m.seq from parked s join messages m on m.scope = s.scope and m.session_key = s.session_key"
+        "  and m.seq between s.from_seq and s.to_seq"
+        f" where s.kind = 'l1' and s.scope = :scope and s.resolved_at is null{only} order by 1 desc limit :limit",
+        bound,
+    )
+    newest = {int(row[0]) for row in parked}
+    sessions = select(
+        connection,
+        "select s.session_key, s.l1_cursor, s.last_seq from sessions s indexed by sessions_unread_newest"
+        f" where s.scope = :scope and s.last_seq > s.l1_cursor{only} order by s.last_seq desc limit :limit",
+        bound,
+    )
+    for name, cursor, last_seq in sessions:
+        newest = set(sorted(newest, reverse=True)[:limit])
+        if len(newest) >= limit and last_seq < min(newest):
+            break  # neither this session nor those after it hold a newer one
+        rows = select(
+            connection,
+            "select seq from messages where scope = ? and session_key = ? and seq > ? order by seq desc limit ?",
+            (scope, name, cursor, limit),
+        )
+        newest.update(int(row[0]) for row in rows)
+    return messages_by_seq(connection, sorted(newest, reverse=True)[:limit])
+
+
+def messages_by_seq(connection: apsw.Connection, seqs: Sequence[int]) -> list[Message]:
+    """In the order of the numbers; those that are gone are left out."""
     rows = select(
         connection,
-        f"select {MESSAGE_COLUMNS} from messages m where m.seq in ("
-        "  select m.seq from sessions s indexed by sessions_unread"
-        "   join messages m on m.scope = s.scope and m.session_key = s.session_key and m.seq > s.l1_cursor"
-        f"  where s.scope = :scope and s.last_seq > s.l1_cursor{only}"
-        "  union"
-        "  select m.seq from parked s"
-        "   join messages m on m.scope = s.scope and m.session_key = s.session_key"
-        "    and m.seq between s.from_seq and s.to_seq"
-        f"  where s.kind = 'l1' and s.scope = :scope and s.resolved_at is null{only}"
-        "  order by 1 desc limit :limit) order by m.seq desc",
-        {"scope": scope, "session_key": session_key, "limit": max(limit, 0)},
+        f"select {MESSAGE_COLUMNS} from json_each(?) j join messages m on m.seq = j.value order by j.key",
+        (json.dumps(list(seqs)),),
     )
     return [message_of(row) for row in rows]
 
