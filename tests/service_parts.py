@@ -18,6 +18,7 @@ from typing import Any
 
 import uvicorn
 
+from memory_tencentdb.redaction import Redactor
 from memory_tencentdb.wire import HostModel
 from memory_tencentdb_worker.api.app import build_app
 from memory_tencentdb_worker.config.model import Config
@@ -217,6 +218,7 @@ def build_service(
         rebuild_files=lambda: 7,
         on_host_model=offered.append,
         on_stop=lambda: stops.append(True),
+        redactor=Redactor(b"k" * 32),
     )  # fmt: skip
     return Built(service, store, pipeline, clock, offered, stops)
 

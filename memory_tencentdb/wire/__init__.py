@@ -51,6 +51,8 @@ class CaptureRequest:
     turn_id: str = ""
     at: str | int | None = None  # ISO 8601, or epoch milliseconds
     source: str = ""
+    user_origin: str = ""  # who wrote it: "user" (""), or "tool", "web", "imported", whose words are nobody's wishes
+    assistant_origin: str = ""  # "assistant" (""), or "tool", "web": made with what tools or pages said
 
 
 @dataclass
@@ -93,6 +95,7 @@ class Item:
     valid_to: str | None = None
     role: str | None = None
     priority: int | None = None
+    origin: str | None = None  # who wrote it: "user", "assistant", "tool", "web", "imported", ...
 
 
 @dataclass
@@ -196,8 +199,17 @@ class MemoryWriteResponse:
 
 
 @dataclass
+class RescanRequest:
+    """Secrets in what is stored already. Without `yes` nothing is changed."""
+
+    yes: bool = False
+    dry_run: bool = False
+
+
+@dataclass
 class ForgetRequest:
-    """Exactly one of `id`, `session`, `matching` and `before` says what. Without `yes` nothing is done."""
+    """Exactly one of `id`, `ids`, `session`, `matching`, `before` and `pending` says what. Without `yes` nothing is
+    done."""
 
     id: str = ""
     session: str = ""
@@ -208,6 +220,7 @@ class ForgetRequest:
     dry_run: bool | None = None  # default: true, unless `yes`
     yes: bool = False
     backups: str = "delete"  # or "keep": copies that hold it
+    ids: list[str] = field(default_factory=list)  # several of one user
 
 
 @dataclass

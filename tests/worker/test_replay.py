@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC
 from pathlib import Path
 
+import apsw
 import pytest
 
 from layer_parts import START
@@ -136,15 +137,29 @@ def test_what_the_owner_put_in_survives_switch_and_rollback(tmp_path: Path) -> N
         assert any("Tea" in text for text in it.texts())
 
 
+def ended_atoms(data_dir: Path) -> list[tuple[str, int, int | None]]:
+    connection = apsw.Connection(str(data_dir / "memory.db"), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        return list(
+            connection.execute("select content, valid_to, end_said_at from atoms where superseded_at is not null")
+        )
+    finally:
+        connection.close()
+
+
 def test_memory_that_the_host_replaced_during_a_replay_stays_replaced(tmp_path: Path) -> None:
     with replaying(tmp_path / "data") as it:
         remember(it, "Lives in Lisbon.", "w1")
         begun(it)
         it.finish()
         remember(it, "Lives in Braga.", "w2", action="replace", old_text="Lives in Lisbon.")
+        ends = ended_atoms(tmp_path / "data")
         it.replay.switch()
         assert "Lives in Lisbon." not in it.texts()
         assert "Lives in Braga." in it.texts()
+        assert ends
+        assert all(end for *_, end in ends)
+        assert set(ends) <= set(ended_atoms(tmp_path / "data")), "with the time at which that was said which ended it"
 
 
 def test_forgotten_message_does_not_come_back_with_a_rollback(tmp_path: Path) -> None:

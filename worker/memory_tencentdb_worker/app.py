@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,10 +17,12 @@ from pydantic import SecretStr
 from memory_tencentdb import faults
 from memory_tencentdb.holder import LOCK_FILE
 from memory_tencentdb.outbox import Outbox
-from memory_tencentdb.wire import HostModel
+from memory_tencentdb.redaction import Redactor
+from memory_tencentdb.redaction.settings import RedactionSettings, announce_settings, load_redactor
+from memory_tencentdb.wire import ConversationSearchRequest, HostModel
 from memory_tencentdb_worker.api.app import build_app
 from memory_tencentdb_worker.config.load import LoadedConfig, with_problem
-from memory_tencentdb_worker.config.model import Config, LLMSettings
+from memory_tencentdb_worker.config.model import Config, LLMSettings, Secrets
 from memory_tencentdb_worker.config.unused import with_unused_parts
 from memory_tencentdb_worker.embedding.base import Embedder, ReportUse
 from memory_tencentdb_worker.embedding.build import build_embedder, build_former_embedder
@@ -28,6 +30,7 @@ from memory_tencentdb_worker.errors import ConfigError, StoreError
 from memory_tencentdb_worker.last_exit import STUCK, LastExit
 from memory_tencentdb_worker.llm.base import LLM
 from memory_tencentdb_worker.llm.lane import LaneLLM
+from memory_tencentdb_worker.models import Filter
 from memory_tencentdb_worker.outbox_replay import OutboxReplay
 from memory_tencentdb_worker.pipeline.documents import Documents
 from memory_tencentdb_worker.pipeline.ledger import EmbeddingLedger, LedgerLLM
@@ -35,14 +38,19 @@ from memory_tencentdb_worker.pipeline.loop import Pipeline
 from memory_tencentdb_worker.pipeline.replay import Replay
 from memory_tencentdb_worker.places import Places
 from memory_tencentdb_worker.service import MemoryService, WorkerFacts
+from memory_tencentdb_worker.service.doctor import Doctor, DoctorTools
 from memory_tencentdb_worker.service.forgetting import ForgetDesk, ForgetPlaces, ForgetTools
 from memory_tencentdb_worker.service.owner import OwnerDesk
+from memory_tencentdb_worker.service.quarantine import QuarantineDesk
 from memory_tencentdb_worker.service.replay import ReplayDesk
+from memory_tencentdb_worker.service.rescan import SecretScan
 from memory_tencentdb_worker.service.upkeep import Upkeep
+from memory_tencentdb_worker.service.v2 import V2Desk
 from memory_tencentdb_worker.store.base import Store
 from memory_tencentdb_worker.store.forgetting import Forgetting
 from memory_tencentdb_worker.store.generations import Generations
 from memory_tencentdb_worker.store.projections import Projector
+from memory_tencentdb_worker.store.redacting import Redacting
 from memory_tencentdb_worker.store.sqlite import SqliteStore, open_store
 from memory_tencentdb_worker.text.times import resolve_zone
 
@@ -180,24 +188,19 @@ def build_worker(
     stop: Callable[[], None],
     add_secrets: AddSecrets,
     last_exit: LastExit | None = None,
+    gateway: str = "",
 ) -> Worker:
-    """`last_exit` is how the worker before this one left. Raises SchemaTooNew, StoreCorrupt, StoreError. An embedder
-    that cannot be built means keyword search only."""
+    """`last_exit` is how the worker before this one left, `gateway` the address of the TCP listener. Raises
+    SchemaTooNew, StoreCorrupt, StoreError. An embedder that cannot be built means keyword search only."""
     config = places.loaded.config
     zone = resolve_zone(config.memory.timezone)
+    redactor = announce_settings(places.home, redaction_settings(config.memory.secrets))
     store = open_store(places.data_dir, clock())
     embedding_ledger = EmbeddingLedger(store, clock)
     report = embedding_ledger.note
     embedder, problem, loaded = _open_vectors(with_unused_parts(places.loaded), store, places.logs, report)
     former = _former_embedder(config, store, places.logs, report) if embedder is not None else None
-    projector = Projector(
-        store,
-        places.data_dir,
-        zone,
-        persona_backups=config.memory.persona.backup_count,
-        scene_backups=config.memory.persona.scene_backup_count,
-        clock=clock,
-    )
+    projector = _projector(places, store, clock, redactor)
     pipeline = Pipeline(store, config, zone, clock, projector, embedding_ledger)
     models = ModelDesk(config, places, store, clock, add_secrets)
     service = MemoryService(
@@ -206,10 +209,11 @@ def build_worker(
         zone,
         clock,
         pipeline,
-        facts=_facts(places, loaded, socket, last_exit, clock()),
+        facts=replace(_facts(places, loaded, socket, last_exit, clock()), gateway=gateway),
         rebuild_files=projector.rebuild,
         on_host_model=models.take_host_model,
         on_stop=stop,
+        redactor=redactor,
     )
     models.serve(service.use_llm)
     if models.host_awaited():
@@ -229,10 +233,50 @@ def build_worker(
         changed=pipeline.wake,
     )
     service.use_former(replaying.generations.kept_atom)
-    owner = _owner_desk(places, store, projector, pipeline, replaying, config, zone, clock)
+    owner = _owner_desk(places, store, projector, pipeline, replaying, config, zone, clock, redactor)
     service.use_listener(owner.heard, owner.unfinished)
-    app = build_app(service, ReplayDesk(replaying, store, config, zone, clock, lambda: pipeline.llm), owner)
+    quarantine = QuarantineDesk(store, config, zone, clock, pipeline.wake)
+    desk = ReplayDesk(replaying, store, config, zone, clock, lambda: pipeline.llm)
+    v2 = V2Desk(service, owner, store, zone, clock, wake=pipeline.wake, redactor=redactor)
+    app = build_app(service, desk, owner, quarantine, _doctor(places, store, projector, service, pipeline, clock), v2)
     return Worker(app, store, pipeline, projector, service, models, embedders, replay, replaying, upkeep, owner, clock)
+
+
+def _projector(places: Places, store: Store, clock: Clock, redactor: Redactor) -> Projector:
+    memory = places.loaded.config.memory
+    return Projector(
+        store,
+        places.data_dir,
+        resolve_zone(memory.timezone),
+        persona_backups=memory.persona.backup_count,
+        scene_backups=memory.persona.scene_backup_count,
+        clock=clock,
+        redact=redactor.redact,
+    )
+
+
+def _doctor(
+    places: Places, store: SqliteStore, projector: Projector, service: MemoryService, pipeline: Pipeline, clock: Clock
+) -> Doctor:
+    def find(words: str, user: str) -> list[str]:
+        request = ConversationSearchRequest(query=words, user_id=user)
+        return [one.id for one in service.search_conversations(request).items]
+
+    edits = Documents(store, projector, clock)
+    tools = DoctorTools(read_edits=edits.sync, find=find, ask=service.check, wake=pipeline.wake)
+    return Doctor(store, projector, places.home, clock, tools)
+
+
+def offline_doctor(places: Places, store: SqliteStore, clock: Clock) -> Doctor:
+    """For a data directory without a worker; neither model nor embedder is asked."""
+    projector = _projector(places, store, clock, load_redactor(places.home))
+    tools = DoctorTools(
+        read_edits=Documents(store, projector, clock).sync,
+        find=lambda words, user: [one.message.id for one in store.search_messages(words, Filter(scope=user), 5)],
+        ask=None,
+        wake=lambda: None,
+    )
+    return Doctor(store, projector, places.home, clock, tools)
 
 
 def _owner_desk(
@@ -244,6 +288,7 @@ def _owner_desk(
     config: Config,
     zone: tzinfo,
     clock: Clock,
+    redactor: Redactor,
 ) -> OwnerDesk:
     tools = ForgetTools(
         read_edits=Documents(store, projector, clock).sync,
@@ -253,6 +298,7 @@ def _owner_desk(
         settle_wish=store.settle_wish,
         wishes=store.wishes,
         wake=pipeline.wake,
+        secrets=SecretScan(Redacting(store), store, redactor),
     )
     forget_places = ForgetPlaces(places.home, places.data_dir, places.logs)
     return OwnerDesk(
@@ -263,7 +309,12 @@ def _owner_desk(
         wake=pipeline.wake,
         max_scenes=config.memory.persona.max_scenes,
         auto=config.memory.forget.auto,
+        redactor=redactor,
     )
+
+
+def redaction_settings(chosen: Secrets) -> RedactionSettings:
+    return RedactionSettings(chosen.enabled, tuple(chosen.allow), chosen.personal)
 
 
 def host_settings(offered: HostModel, limits: LLMSettings) -> LLMSettings:

@@ -387,6 +387,7 @@ class ModelCall:
     texts: int = 0  # of an embedding call
     estimated: bool = False  # the endpoint named no tokens: they are ours
     generation: str = ""  # the replay that it was made for
+    about: tuple[int, int] | None = None  # as in the request
 
 
 @dataclass(frozen=True)
@@ -559,3 +560,6 @@ class CompletionRequest:
     extra: dict[str, object] = field(default_factory=dict)
     scope: str = ""  # whose memory the call serves, for the ledger
     generation: str = ""  # the replay it is made for, for the ledger
+    about: tuple[int, int] | None = None
+    """For the ledger: first and last `seq` of the messages (L1) or atoms (L2) that it is about, all of one session, or
+    the number of the persona's revision (L3), twice."""

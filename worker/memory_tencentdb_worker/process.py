@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import faulthandler
 import logging
+import math
 import os
 import signal
 import sys
@@ -18,12 +19,14 @@ from typing import TYPE_CHECKING
 from memory_tencentdb import faults
 from memory_tencentdb.paths import private_dir, socket_path
 from memory_tencentdb.protocol import VERSION
-from memory_tencentdb_worker.config.settings import all_settings
+from memory_tencentdb.redaction import hide_secrets
+from memory_tencentdb_worker.config.settings import secret_values
 from memory_tencentdb_worker.errors import AlreadyRunning, ConfigError, SchemaTooNew, StoreCorrupt, StoreError
 from memory_tencentdb_worker.footing import worker_footing
-from memory_tencentdb_worker.last_exit import ASKED, LastExit, forget_exit, leave_stuck, note_exit, read_exit
+from memory_tencentdb_worker.gateway import gateway_url, open_gateway
+from memory_tencentdb_worker.last_exit import ASKED, IDLE, LastExit, forget_exit, leave_stuck, note_exit, read_exit
 from memory_tencentdb_worker.lock import WorkerLock
-from memory_tencentdb_worker.logs import WorkerLog, trim_output
+from memory_tencentdb_worker.logs import WorkerLog, hide_in_tracebacks, trim_output
 from memory_tencentdb_worker.modes import narrow
 from memory_tencentdb_worker.places import Places
 from memory_tencentdb_worker.socket_file import WorkerSocket, announce, withdraw
@@ -52,6 +55,7 @@ def run_worker(places: Places, *, await_hello_seconds: float = 0) -> int:
     another worker holds the data directory."""
     os.umask(0o077)
     faulthandler.enable()
+    hide_in_tracebacks()
     try:
         _refuse_unsafe(places)
         _prepare_directories(places)
@@ -82,8 +86,9 @@ def _serve(places: Places, lock: WorkerLock, await_hello_seconds: float, ending:
     ending.callback(listening.close)
     log = WorkerLog(places.logs, os.environ.get("MEMORY_TENCENTDB_LOG_LEVEL", "INFO"))
     ending.callback(log.close)
-    log.add_secrets(_secrets(places))
+    log.add_secrets(secret_values(places.loaded.config))
     _log_configuration(places)
+    gateway, places = open_gateway(places, ending)
     narrow(places.home, places.data_dir)
     stop = StopSwitch()
     stop.take_signals()
@@ -97,13 +102,13 @@ def _serve(places: Places, lock: WorkerLock, await_hello_seconds: float, ending:
     from memory_tencentdb_worker.service.write_path import STUCK_SECONDS, WritePath
     from memory_tencentdb_worker.serving import Activity, IdleWatch, Listener
 
-    worker = build_worker(places, str(listening.path), _now, stop.stop, log.add_secrets, former)
+    worker = build_worker(places, str(listening.path), _now, stop.stop, log.add_secrets, former, gateway_url(gateway))
     ending.callback(worker.close)
     begin = DelayedStart(worker.start, await_hello_seconds)
     activity = Activity(worker.app, begin.now)
-    listener = Listener(activity, listening.socket)
+    listener = Listener(activity, [listening.socket, gateway], places.loaded.config.server)
     stop.attach(listener.stop)
-    limit_seconds = idle_seconds(os.environ)
+    limit_seconds = idle_seconds(os.environ, DEFAULT_IDLE_SECONDS if gateway is None else math.inf)
 
     def leave(exit_code: int, reason: str) -> None:
         stop.reason = reason
@@ -140,7 +145,7 @@ def _serve(places: Places, lock: WorkerLock, await_hello_seconds: float, ending:
     listener.run()
     stop.stop()
     _wind_down(worker, begin)
-    _note_exit(places, LastExit(_now(), stop.reason, limit_seconds))
+    _note_exit(places, LastExit(_now(), stop.reason, limit_seconds if stop.reason == IDLE else 0.0))
     return stop.exit_code
 
 
@@ -231,8 +236,9 @@ class DelayedStart:
                 return
 
 
-def idle_seconds(env: Mapping[str, str]) -> float:
-    return _positive(env, "MEMORY_TENCENTDB_IDLE_SECONDS", DEFAULT_IDLE_SECONDS)
+def idle_seconds(env: Mapping[str, str], default: float = DEFAULT_IDLE_SECONDS) -> float:
+    """A gateway has clients that come when they like and start nothing: it stays, unless the variable says how long."""
+    return _positive(env, "MEMORY_TENCENTDB_IDLE_SECONDS", default)
 
 
 def most_rss_bytes(env: Mapping[str, str]) -> int:
@@ -263,11 +269,6 @@ def _positive(env: Mapping[str, str], name: str, default: float) -> float:
 def _refuse_unsafe(places: Places) -> None:
     if places.loaded.fatal:
         raise ConfigError("; ".join(places.loaded.fatal))
-    if places.loaded.config.server.port:
-        source = places.loaded.sources["server.port"]
-        raise ConfigError(
-            f"server.port is set ({source}), but this version listens on its Unix socket only: remove the setting"
-        )
 
 
 def _prepare_directories(places: Places) -> None:
@@ -288,12 +289,6 @@ def _prepare_directories(places: Places) -> None:
             )
 
 
-def _secrets(places: Places) -> list[str]:
-    """Every secret of the configuration, for the log's mask."""
-    values = [setting.read(places.loaded.config) for setting in all_settings().values() if setting.secret]
-    return [value.get_secret_value() for value in values]
-
-
 def _log_configuration(places: Places) -> None:
     logger.info("configuration: %s", places.loaded.file or "no file")
     for problem in places.loaded.errors:
@@ -308,8 +303,9 @@ def _with_way_out(error: StoreCorrupt, places: Places) -> StoreCorrupt:
 
 
 def _failed(error: Exception, code: int) -> int:
-    logger.error("the worker cannot start: %s", error)
-    print(f"memory-tencentdb: the worker cannot start: {error}", file=sys.stderr)
+    reason = hide_secrets(str(error))
+    logger.error("the worker cannot start: %s", reason)
+    print(f"memory-tencentdb: the worker cannot start: {reason}", file=sys.stderr)
     return code
 
 

@@ -1,4 +1,4 @@
-"""Routes of the owner: forget, edit, undo, pause."""
+"""Routes of the owner: forget, edit, undo, pause, trace."""
 
 from __future__ import annotations
 
@@ -26,6 +26,10 @@ def owner_routes(desk: OwnerDesk) -> APIRouter:
     def drop_pending() -> dict[str, Any]:
         return desk.drop_wishes()
 
+    @router.post(protocol.RESCAN)
+    def rescan(body: bodies.Rescan) -> dict[str, Any]:
+        return desk.rescan(body)
+
     @router.post(protocol.EDIT)
     def edit(body: bodies.Edit) -> dict[str, Any]:
         return desk.edit(body)
@@ -33,6 +37,10 @@ def owner_routes(desk: OwnerDesk) -> APIRouter:
     @router.post(protocol.UNDO)
     def undo(body: bodies.Undo) -> dict[str, Any]:
         return desk.undo(body)
+
+    @router.get(protocol.TRACE.replace("{id}", "{id:path}"))
+    def trace(id: str, user_id: str | None = None) -> dict[str, Any]:
+        return desk.trace_turn(id, user_id)
 
     @router.get(protocol.AUDIT)
     def audit(limit: int = 50, user_id: str | None = None) -> dict[str, Any]:

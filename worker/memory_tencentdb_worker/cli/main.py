@@ -11,6 +11,8 @@ from typing import NoReturn
 from memory_tencentdb_worker.cli import (
     calls,
     config,
+    diagnostics,
+    doctor,
     edit,
     flush,
     forget,
@@ -19,11 +21,14 @@ from memory_tencentdb_worker.cli import (
     lifecycle,
     log_view,
     pause,
+    quarantine,
     replay,
+    rescan,
     search,
     status,
     trace,
     turns,
+    watch,
 )
 from memory_tencentdb_worker.cli.exits import (
     CONFIGURATION,
@@ -46,7 +51,7 @@ first steps:
   memory-tencentdb why m_0123456789abcdef      the messages a memory rests on
 
 exit codes: 0 done, 1 wrong use, 2 not found or refused, 3 configuration error,
-            4 worker not reachable, 5 timed out, 6 degraded (status)
+            4 worker not reachable, 5 timed out, 6 degraded (status, doctor)
 """
 
 
@@ -124,8 +129,8 @@ def build_parser() -> Parser:
     places = Parser(add_help=False, allow_abbrev=False)
     _add_places(places, default=argparse.SUPPRESS)
     for family in (
-        *(lifecycle, status, log_view, turns, search, flush, inspect, trace, history, calls, replay),
-        *(forget, edit, pause, config),
+        *(lifecycle, status, watch, log_view, turns, search, flush, inspect, trace, history, calls, replay),
+        *(forget, rescan, edit, pause, quarantine, config, doctor, diagnostics),
     ):
         family.add_commands(commands, places)
     return parser

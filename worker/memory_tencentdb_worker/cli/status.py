@@ -133,6 +133,8 @@ def _print_document(document: dict[str, Any]) -> None:
         uptime = _duration(worker.get("uptime_seconds") or 0)
         print(f"worker     pid {worker['pid']}, version {worker['version']}, up {uptime}, {memory}")
         print(f"socket     {worker['socket']}")
+        if worker.get("gateway"):
+            print(f"gateway    {worker['gateway']}")
     print(f"data       {document['data_dir']}")
     counts, jobs = document["counts"], document["jobs"]
     if worker:

@@ -88,7 +88,7 @@ class Recall(Section):
     max_results: Annotated[int, Field(ge=1, le=100)] = 5
     max_chars_per_memory: Annotated[int, Field(ge=0)] = 0
     max_total_recall_chars: Annotated[int, Field(ge=0)] = 0
-    max_tokens: Annotated[int, Field(ge=50, le=100_000)] = 1200
+    max_tokens: Annotated[int, Field(ge=50, le=100_000)] = 2000
     """Hard budget of one recall, volatile part. Not in the manual: recall text is replayed by the host in every later
     request, so an unlimited default would make each turn dearer than the last (hermes-host.md 0.8, trap B113)."""
     score_threshold: Annotated[float, Field(ge=0, le=1)] = 0.3
@@ -172,6 +172,16 @@ class Forget(Section):
     """A "forget that" in a conversation is carried out at once instead of waiting for the owner."""
 
 
+class Secrets(Section):
+    """Not in the manual. What is taken out of every text before it is kept (docs/security.md)."""
+
+    enabled: bool = True
+    allow: list[str] = []
+    """What is no secret: a text as it is, or `/a regular expression/` for the whole of it."""
+    personal: bool = False
+    """Mail addresses, telephone numbers, national ids and bank accounts too."""
+
+
 class Memory(Section):
     timezone: str = "system"
     """"system", an IANA name, or an offset such as +08:00. Stored instants stay UTC."""
@@ -188,6 +198,7 @@ class Memory(Section):
     report: Report = Report()
     offload: Offload = Offload()
     forget: Forget = Forget()
+    secrets: Secrets = Secrets()
 
 
 class Config(Section):

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic import SecretStr, ValidationError
 from pydantic.alias_generators import to_camel
 
+from memory_tencentdb.redaction import hide_secrets
 from memory_tencentdb_worker.config.document import type_name
 from memory_tencentdb_worker.config.model import Config, Section
 
@@ -78,6 +79,12 @@ class Setting:
 def all_settings() -> dict[str, Setting]:
     """By dotted camelCase key, in the model's order."""
     return {setting.key: setting for setting in _walk(Config, "")}
+
+
+def secret_values(config: Config) -> list[str]:
+    """Every secret that is set or not, for what masks texts."""
+    values = [setting.read(config) for setting in all_settings().values() if setting.secret]
+    return [value.get_secret_value() for value in values]
 
 
 @cache
@@ -196,7 +203,7 @@ def _reason(error: ValidationError, value: object) -> str:
 def _shown_text(text: str) -> str:
     if _SECRET_TEXT.match(text) and len(text) > 15:
         return MASK
-    return _without_credentials(text)[:200]
+    return hide_secrets(_without_credentials(text))[:200]
 
 
 def _without_credentials(text: str) -> str:

@@ -11,6 +11,7 @@ from memory_tencentdb_worker.config.model import Config
 from memory_tencentdb_worker.errors import LLMContent
 from memory_tencentdb_worker.layers.attribution import attributed
 from memory_tencentdb_worker.layers.calls import Question, ask
+from memory_tencentdb_worker.layers.group import named, speakers
 from memory_tencentdb_worker.layers.l1_answer import (
     ALWAYS,
     DEFAULT_PRIORITY,
@@ -74,6 +75,7 @@ def extract(llm: LLM, batch: L1Batch, config: Config, zone: tzinfo, *, divisible
         ids=ids,
         model=config.memory.extraction.model,
         note=_zone_note(zone),
+        about=(batch.messages[0].seq, batch.to_seq),
     )
     most = most_memories(batch, config)
     answers: list[Extraction] = []
@@ -159,14 +161,14 @@ def accept(segments: Segments, batch: L1Batch, most: int, zone: tzinfo) -> Extra
     """Turns what the model said into atoms; counts what cannot be accepted. The highest priorities win when there
     are too many."""
     atoms: dict[str, NewAtom] = {}
-    refused = segments.refused
+    refused, people = segments.refused, speakers(batch)
     for segment in segments.segments:
         for memory in segment.memories:
             sources = _sources(memory, batch)
             if sources is None:
                 refused += not _said_before(memory, batch)
                 continue
-            _put(_atom(memory, segment, sources, batch, zone), atoms, batch.scope)
+            _put(named(_atom(memory, segment, sources, batch, zone), people, batch.scope), atoms, batch.scope)
     kept = most_important(list(atoms.values()), most)
     names = [segment.scene_name for segment in segments.segments if segment.scene_name]
     last_scene = scene_name_of(names[-1]) if names else ""

@@ -48,8 +48,8 @@ def apply_edits(edits: Sequence[Edit], store: Store, now: int) -> None:
 
 
 def edit_atom(atom: Atom, content: str, store: Store, now: int, *, action: str = "edit") -> str:
-    """The owner says it otherwise: the atom is superseded by one that rests on an owner's turn, and lines that rested on
-    it alone say the new text. Returns the new atom's id."""
+    """The owner says it otherwise: the atom is superseded by one that rests on an owner's turn, and lines that rested
+    on it alone say the new text. Returns the new atom's id."""
     said = NewMessage(Role.USER, content, now, Origin.OWNER_EDIT)
     turn_id = f"owner-{action}:{new_turn_id()}"
     evidence = NewTurn(atom.scope, turn_id, SESSION_KEY, "", (said,), now, f"owner-{action}")

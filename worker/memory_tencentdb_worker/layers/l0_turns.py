@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import tzinfo
 from fnmatch import fnmatchcase
 
+from memory_tencentdb.origins import answer_origin
 from memory_tencentdb.wire import CaptureRequest, CaptureResponse
 from memory_tencentdb_worker.config.model import Capture, Config
 from memory_tencentdb_worker.errors import InvalidInput
@@ -22,6 +24,7 @@ from memory_tencentdb_worker.text.times import lenient_instant, parse_instant
 TURN_ID_LIMIT = 200
 KEY_LIMIT = 500
 _MILLISECONDS_FROM = 100_000_000_000
+_LESS_TRUSTED = (Origin.TOOL, Origin.WEB, Origin.IMPORTED)
 _ORIGINS = {Role.USER: Origin.USER, Role.ASSISTANT: Origin.ASSISTANT}
 
 
@@ -38,7 +41,7 @@ def capture_turn(request: CaptureRequest, store: Store, config: Config, zone: tz
     turn_id = request.turn_id or new_turn_id()
     if is_excluded(config.memory.capture, request.session_key):
         return CaptureResponse(0, False, turn_id, False, reason="excluded")
-    said = _said_in(request, store, zone)
+    said = _with_origins(_said_in(request, store, zone), request)
     if not said:
         return CaptureResponse(0, False, turn_id, False)
     turn = NewTurn(
@@ -51,7 +54,14 @@ def capture_turn(request: CaptureRequest, store: Store, config: Config, zone: tz
         source=request.source or "http",
     )
     receipt = store.add_turn(turn, after_turn(config.memory.pipeline, now), now)
-    return CaptureResponse(receipt.recorded, bool(receipt.recorded) or not receipt.withheld, receipt.turn_id, receipt.duplicate, list(receipt.message_ids), receipt.withheld)
+    return CaptureResponse(
+        receipt.recorded,
+        bool(receipt.recorded) or not receipt.withheld,
+        receipt.turn_id,
+        receipt.duplicate,
+        list(receipt.message_ids),
+        receipt.withheld,
+    )
 
 
 def is_excluded(capture: Capture, session_key: str) -> bool:
@@ -95,6 +105,24 @@ def _said_in(request: CaptureRequest, store: Store, zone: tzinfo) -> list[Said]:
     return [*not_stored(history, stored), *not_grown(turn, stored)]
 
 
+def _with_origins(said: list[Said], request: CaptureRequest) -> list[Said]:
+    """Who wrote the turn's messages, as the client says or the list of messages shows. What a client may not say: that
+    a message is more trustworthy than its role."""
+    answer = request.assistant_origin or answer_origin(request.messages)
+    named = {Role.USER: _named(request.user_origin, Role.USER), Role.ASSISTANT: _named(answer, Role.ASSISTANT)}
+    last = max((place for place, one in enumerate(said) if one.role is Role.USER), default=0)
+    return [*said[:last], *(replace(one, origin=one.origin or named[one.role]) for one in said[last:])]
+
+
+def _named(origin: str, role: Role) -> Origin | None:
+    if origin in ("", _ORIGINS[role]):
+        return None
+    if origin not in _LESS_TRUSTED:
+        known = ", ".join((_ORIGINS[role], *_LESS_TRUSTED))
+        raise InvalidInput(f"{role}_origin must be one of {known}", code="bad_origin")
+    return Origin(origin)
+
+
 def _cleaned(role: Role, content: object, at: int | None = None) -> list[Said]:
     text = clean_text(flatten_content(content), role)
     return [Said(role, text, at)] if text else []
@@ -108,7 +136,9 @@ def _conversation(messages: Sequence[object], zone: tzinfo) -> list[Said]:
         if not isinstance(fields, Mapping) or fields.get("role") not in tuple(Role):
             continue
         at = _said_at(fields.get("timestamp", fields.get("at")), zone)
-        said += _cleaned(Role(fields["role"]), fields.get("content"), at)
+        role = Role(fields["role"])
+        origin = _named(str(fields.get("origin") or ""), role)
+        said += [replace(one, origin=origin) for one in _cleaned(role, fields.get("content"), at)]
     return said
 
 

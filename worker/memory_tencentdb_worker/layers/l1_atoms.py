@@ -9,6 +9,7 @@ from dataclasses import replace
 from memory_tencentdb_worker.errors import LLMContent, LLMTerminal, LLMTransient
 from memory_tencentdb_worker.layers.calls import TOO_LONG, what_came
 from memory_tencentdb_worker.layers.extraction import extract, joined, most_important, most_memories, telling
+from memory_tencentdb_worker.layers.group import named, speakers
 from memory_tencentdb_worker.layers.order import last_said
 from memory_tencentdb_worker.layers.outcome import Done, Outcome, Parked, outcome_of
 from memory_tencentdb_worker.layers.parts import Extraction, Parts
@@ -119,7 +120,8 @@ def _piece(llm: LLM, piece: L1Batch, parts: Parts) -> Extraction:
 
 
 def _by_rules(batch: L1Batch, parts: Parts) -> AtomChanges:
-    new = extract_atoms(replace(batch, messages=telling(batch.messages)), parts.zone)
+    read = extract_atoms(replace(batch, messages=telling(batch.messages)), parts.zone)
+    new = [named(atom, speakers(batch), batch.scope) for atom in read]
     most = most_memories(batch, parts.config)
     known = _known(new, batch.scope, parts.store)
     return plan_changes(most_important(new, most), known, last_said([*new, *known], parts.store))

@@ -88,6 +88,7 @@ def _by_model(this: _Run, llm: LLM) -> Outcome:
         keys=(),
         ids=ids,
         model=config.memory.persona.model,
+        about=(atoms[0].seq, atoms[-1].seq),
     )
     try:
         answer = ask(llm, question, config.llm, read_answer, divisible=len(atoms) > 1)

@@ -67,6 +67,7 @@ def _by_rules(this: _Run) -> Outcome:
 
 def _by_model(this: _Run, llm: LLM) -> Outcome:
     known = _known_sources(this.changed, this.holding)
+    revision = this.current.revision + 1 if this.current else 1
     ids = ShortIds()
     question = Question(
         task="l3-persona",
@@ -75,6 +76,7 @@ def _by_model(this: _Run, llm: LLM) -> Outcome:
         keys=(),
         ids=ids,
         model=this.parts.config.memory.persona.model,
+        about=(revision, revision),
     )
     try:
         body = ask(llm, question, this.parts.config.llm, lambda value: _read_persona(value, known), divisible=False)
@@ -86,7 +88,7 @@ def _by_model(this: _Run, llm: LLM) -> Outcome:
     sections, cut = cut_end(body.sections, PERSONA_CHARS)
     persona = Persona(
         scope=this.lease.scope,
-        revision=this.current.revision + 1 if this.current else 1,
+        revision=revision,
         sections=sections,
         created_at=this.now,
         reason=_reason(this.lease, this.parts),

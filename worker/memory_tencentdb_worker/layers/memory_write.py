@@ -13,11 +13,13 @@ from memory_tencentdb_worker.layers.extraction import same_text
 from memory_tencentdb_worker.layers.l0_turns import KEY_LIMIT, TURN_ID_LIMIT, check_key, is_excluded
 from memory_tencentdb_worker.layers.l1_answer import CONTENT_LIMIT, content_of
 from memory_tencentdb_worker.layers.schedule import after_atoms, bookkeeping
+from memory_tencentdb_worker.layers.screening import suspicion_of
 from memory_tencentdb_worker.models import (
     Atom,
     AtomChanges,
     AtomType,
     Filter,
+    Message,
     NewAtom,
     NewMessage,
     NewTurn,
@@ -64,10 +66,12 @@ def write_memory(
     source = _record_evidence(request, evidence, store, at, now)
     if source is None:
         return MemoryWriteResponse([], [])
+    if text and suspicion_of(text, Origin.TOOL):
+        return MemoryWriteResponse([], [])  # held for a person: a page may have had the agent write it
     if request.action == "remove" or not text:
         changes = AtomChanges(close=tuple(atom.id for atom in replaced), closed_at=at, extractor=EXTRACTOR)
     else:
-        atom = _atom(request, text, source)
+        atom = _atom(request.user_id, request.session_id, text, _type(request.target, text), source)
         replaced = [old for old in replaced if old.id != atom.id]
         pairs = tuple((old.id, atom.id) for old in replaced)
         changes = AtomChanges(add=(atom,), supersede=pairs, extractor=EXTRACTOR)
@@ -94,7 +98,7 @@ def _record_evidence(request: MemoryWriteRequest, text: str, store: Store, at: i
         turn_id=f"memory-write:{request.write_id or new_turn_id()}",
         session_key=SESSION_KEY,
         session_id=request.session_id,
-        messages=(NewMessage(Role.USER, text, at, Origin.BUILTIN_MEMORY),),
+        messages=(NewMessage(Role.USER, text, at, Origin.BUILTIN_MEMORY, suspicion_of(text, Origin.TOOL)),),
         captured_at=at,
         source="memory-write",
     )
@@ -104,11 +108,19 @@ def _record_evidence(request: MemoryWriteRequest, text: str, store: Store, at: i
     return next((Source(message.id, digest) for message in held if message.hash == digest), None)
 
 
-def _atom(request: MemoryWriteRequest, text: str, source: Source) -> NewAtom:
-    type = _type(request.target, text)
+def release_written(message: Message, store: Store, config: Config, now: int) -> None:
+    """A write of the host's memory that was held back becomes a memory after all: what it was meant for is not known,
+    so it claims least unless it reads like a rule."""
+    source = Source(message.id, message.hash)
+    atom = _atom(message.scope, message.session_id, message.text, _type("memory", message.text), source)
+    changes = AtomChanges(add=(atom,), extractor=EXTRACTOR)
+    store.add_atoms(message.scope, changes, after_atoms(config.memory.pipeline, now), now)
+
+
+def _atom(scope: str, session_id: str, text: str, type: AtomType, source: Source) -> NewAtom:
     content = content_of(text) or text[:CONTENT_LIMIT]
     return NewAtom(
-        id=atom_id(request.user_id, type, content, [source.message_id]),
+        id=atom_id(scope, type, content, [source.message_id]),
         type=type,
         content=content,
         priority=PRIORITY,
@@ -116,7 +128,7 @@ def _atom(request: MemoryWriteRequest, text: str, source: Source) -> NewAtom:
         origin=Origin.BUILTIN_MEMORY,
         sources=(source,),
         session_key=SESSION_KEY,
-        session_id=request.session_id,
+        session_id=session_id,
     )
 
 

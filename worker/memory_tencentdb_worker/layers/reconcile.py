@@ -13,6 +13,7 @@ from datetime import tzinfo
 from memory_tencentdb_worker.config.model import Config
 from memory_tencentdb_worker.embedding.base import Embedder
 from memory_tencentdb_worker.errors import EmbeddingError, LLMContent
+from memory_tencentdb_worker.layers.attribution import shared
 from memory_tencentdb_worker.layers.calls import Question, ask
 from memory_tencentdb_worker.layers.candidates import related_atoms
 from memory_tencentdb_worker.layers.extraction import holds_for_user, same_text
@@ -23,7 +24,7 @@ from memory_tencentdb_worker.layers.parts import Parts
 from memory_tencentdb_worker.layers.same_batch import known_form, relate_to_each_other
 from memory_tencentdb_worker.layers.sections import atom_record, json_lines, section
 from memory_tencentdb_worker.layers.short_ids import ShortIds
-from memory_tencentdb_worker.models import Atom, AtomChanges, AtomType, Filter, NewAtom, Origin, Source
+from memory_tencentdb_worker.models import OF_OTHERS, Atom, AtomChanges, AtomType, Filter, NewAtom, Origin, Source
 from memory_tencentdb_worker.offline.reconcile import Spoken
 from memory_tencentdb_worker.store.base import Store
 from memory_tencentdb_worker.text.ids import atom_id
@@ -99,7 +100,7 @@ def reconcile(
     open_atoms.sort(key=lambda atom: context.said[atom.id])
     if compares:
         relate_to_each_other(open_atoms, related, scope, context.said)
-    decisions = _decisions(open_atoms, related, scope, parts) if related else {}
+    decisions = _decisions(open_atoms, related, context, parts) if related else {}
     for atom in open_atoms:
         _carry_out(decisions.get(atom.id), atom, related.get(atom.id, []), context, plan)
     return AtomChanges(
@@ -172,19 +173,21 @@ def _vectors(contents: list[str], embedder: Embedder | None, config: Config) -> 
 
 
 def _decisions(
-    new: Sequence[NewAtom], related: Mapping[str, Sequence[Atom]], scope: str, parts: Parts
+    new: Sequence[NewAtom], related: Mapping[str, Sequence[Atom]], context: _Context, parts: Parts
 ) -> Mapping[str, Decision]:
     asked = [atom for atom in new if atom.id in related]
     if parts.llm is None or not asked:
         return {}
     ids = ShortIds()
+    newest = [context.said[atom.id][1] for atom in asked]
     question = Question(
         task="l1-reconcile",
-        scope=scope,
+        scope=context.scope,
         user=reconcile_sections(asked, related, parts.zone, ids),
         keys=("decisions",),
         ids=ids,
         model=parts.config.memory.extraction.model,
+        about=(min(newest), max(newest)),
     )
     try:
         return ask(parts.llm, question, parts.config.llm, read_decisions, divisible=False)
@@ -254,6 +257,8 @@ def _may_replace(action: Action, new: NewAtom, target: Atom) -> bool:
     """Nobody but the person changes what the person said, and rules of different situations are not merged (B70)."""
     if target.origin is Origin.USER and new.origin is not Origin.USER:
         return False
+    if action is Action.MERGE and (new.origin in OF_OTHERS) != (target.origin in OF_OTHERS):
+        return False
     rules = AtomType.INSTRUCTION in (new.type, target.type)
     return not (action is Action.MERGE and rules and new.scene_name != target.scene_name)
 
@@ -261,7 +266,7 @@ def _may_replace(action: Action, new: NewAtom, target: Atom) -> bool:
 def _merged(decision: Decision, new: NewAtom, targets: Sequence[Atom], context: _Context) -> NewAtom:
     content = decision.content or new.content
     wanted = decision.type or new.type
-    type = wanted if holds_for_user(wanted, (new, *targets)) else new.type
+    type = wanted if new.type is wanted or holds_for_user(wanted, _in_its_words(content, (new, *targets))) else new.type
     highest = max((new.priority, *(target.priority for target in targets)), key=rank)
     priority = highest if decision.priority is None or rank(decision.priority) > rank(highest) else decision.priority
     if priority == ALWAYS and type is not AtomType.INSTRUCTION:
@@ -279,6 +284,12 @@ def _merged(decision: Decision, new: NewAtom, targets: Sequence[Atom], context: 
         valid_from=valid_from,
         activity_start=new.activity_start if new.activity_start is not None else _first_start(decision, targets),
     )
+
+
+def _in_its_words(content: str, parts: Sequence[NewAtom | Atom]) -> list[NewAtom | Atom]:
+    """Those of which a merged text says most: a type that only a person may give comes from them alone."""
+    most = max(shared(content, part.content) for part in parts)
+    return [part for part in parts if shared(content, part.content) == most]
 
 
 def _first_start(decision: Decision, targets: Sequence[Atom]) -> int | None:

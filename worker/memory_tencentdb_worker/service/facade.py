@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from memory_tencentdb import faults, protocol, wire
 from memory_tencentdb.paths import user_id
+from memory_tencentdb.redaction import Redactor
 from memory_tencentdb_worker.config.model import Config
 from memory_tencentdb_worker.embedding.base import Embedder
 from memory_tencentdb_worker.errors import InvalidInput, StoreError
@@ -39,6 +40,7 @@ from memory_tencentdb_worker.service.facts import WorkerFacts
 from memory_tencentdb_worker.service.flush import Flusher
 from memory_tencentdb_worker.service.history import Rollback, compare_revisions, list_revisions, roll_back
 from memory_tencentdb_worker.service.inspection import Inspection, inspect_rows
+from memory_tencentdb_worker.service.redaction import without_secrets
 from memory_tencentdb_worker.service.scene_view import scene_document
 from memory_tencentdb_worker.service.status import StatusBoard
 from memory_tencentdb_worker.service.store_watch import StoreWatch
@@ -73,8 +75,10 @@ class MemoryService:
         rebuild_files: Callable[[], int],
         on_host_model: Callable[[wire.HostModel], None],
         on_stop: Callable[[], None],
+        redactor: Redactor,
     ) -> None:
         self._store, self._config, self._zone, self._clock = store, config, zone, clock
+        self._redactor = redactor
         self._pipeline, self._facts = pipeline, facts
         self._rebuild_files, self._on_host_model, self._on_stop = rebuild_files, on_host_model, on_stop
         self._recaller = Recaller(store, config, zone)
@@ -192,6 +196,7 @@ class MemoryService:
     # ---- turns
     def capture(self, request: wire.CaptureRequest) -> wire.CaptureResponse:
         """The answer means durable. Raises InvalidInput, StoreError, StoreFull."""
+        request = without_secrets(request, self._redactor)
         with self._writing():
             answer = capture_turn(request, self._store, self._config, self._zone, self._clock())
         self._pipeline.wake()
@@ -201,13 +206,15 @@ class MemoryService:
 
     def memory_write(self, request: wire.MemoryWriteRequest) -> wire.MemoryWriteResponse:
         """Mirrors a write of the host's own memory."""
+        clean = without_secrets(request, self._redactor)
         with self._writing():
-            answer = write_memory(request, self._store, self._config, self._zone, self._clock())
+            answer = write_memory(clean, self._store, self._config, self._zone, self._clock())
         self._pipeline.wake()
         return answer
 
     def session_end(self, request: wire.SessionEndRequest) -> wire.SessionEndResponse:
         """A hint: what this session still waits for is due now. May come twice, early, or never."""
+        request = without_secrets(request, self._redactor)
         scope, session_key = scope_of(request.user_id), session_of(request.session_key)
         with self._writing():
             jobs = self._store.make_due(self._clock(), scope=scope, session_key=session_key, expedite=False)
@@ -215,12 +222,13 @@ class MemoryService:
         return wire.SessionEndResponse(flushed=True, jobs=jobs)
 
     def flush(self, request: wire.FlushRequest) -> wire.FlushResponse:
-        answer = self._flusher.flush(request)
+        answer = self._flusher.flush(without_secrets(request, self._redactor))
         return answer if answer.idle else replace(answer, reasons=self._board.reasons())
 
     # ---- questions
     def recall(self, request: wire.RecallRequest, *, spent_ms: float = 0) -> wire.RecallResponse:
         """Answers within `deadline_ms`, of which `spent_ms` passed before. Raises InvalidInput, StoreError, Busy."""
+        request = without_secrets(request, self._redactor)
         scope, session_key = scope_of(request.user_id), session_of(request.session_key)
         settings = self._config.memory.recall
         deadline = Deadline(_deadline_ms(request.deadline_ms, settings.timeout_ms), spent_ms=spent_ms)
@@ -245,6 +253,7 @@ class MemoryService:
 
     def search_memories(self, request: wire.MemorySearchRequest) -> wire.SearchResponse:
         """`session_id` names who asks; it is no filter."""
+        request = without_secrets(request, self._redactor)
         as_of = instant_of(request.as_of, "as_of", self._zone)
         answer = self._recaller.search_memories(
             request.query,
@@ -258,6 +267,7 @@ class MemoryService:
         return replace(answer, state=self._board.state, as_of=shown(as_of, self._zone))
 
     def search_conversations(self, request: wire.ConversationSearchRequest) -> wire.SearchResponse:
+        request = without_secrets(request, self._redactor)
         as_of = instant_of(request.as_of, "as_of", self._zone)
         answer = self._recaller.search_conversations(
             request.query,
@@ -276,6 +286,7 @@ class MemoryService:
 
     def why_not(self, request: wire.WhyNotRequest) -> wire.WhyNotResponse:
         """Raises NotFound, InvalidInput, StoreError."""
+        request = without_secrets(request, self._redactor)
         question = Question(
             query=request.query,
             scope=scope_of(request.user_id),

@@ -19,14 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from memory_tencentdb.outbox import Outbox
-from memory_tencentdb.wire import ForgetRequest
+from memory_tencentdb.wire import ForgetRequest, RescanRequest
 from memory_tencentdb_worker.byte_scan import Scan, forms
 from memory_tencentdb_worker.errors import Busy, InvalidInput, NotFound, StoreError
 from memory_tencentdb_worker.service.arguments import scope_of
+from memory_tencentdb_worker.service.rescan import SecretScan
 from memory_tencentdb_worker.store.forget_files import blank_logs, drop_copies, prove, telling_pieces
 from memory_tencentdb_worker.store.forget_plan import ForgetPlan, Selection
 from memory_tencentdb_worker.store.forgetting import Forgetting, Forgotten
 from memory_tencentdb_worker.store.generations import files as generation_files
+from memory_tencentdb_worker.store.redacting import Unredacted
 from memory_tencentdb_worker.store.wishes import Wish
 from memory_tencentdb_worker.text.times import parse_instant
 
@@ -35,6 +37,8 @@ log = logging.getLogger(__name__)
 INTENT_FILE = ".forgetting.json"
 SHOWN_ITEMS = 200
 KEEP, DELETE = "keep", "delete"
+REDACT = "redact"
+"""A kind of operation: rows are rewritten instead of deleted, and nothing that waits is dropped."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,7 @@ class ForgetTools:
     settle_wish: Callable[[int, int], None]
     wishes: Callable[[], list[Wish]]
     wake: Callable[[], None]
+    secrets: SecretScan
 
 
 @dataclass
@@ -110,6 +115,23 @@ class ForgetDesk:
         finally:
             self._lock.release()
 
+    def rescan(self, request: RescanRequest) -> dict[str, Any]:
+        """A plan, or with `yes` the secrets of older versions are redacted everywhere. Raises Busy, InvalidInput,
+        StoreError."""
+        if not self._lock.acquire(blocking=False):
+            raise Busy("a forgetting is under way: try again when it has ended")
+        try:
+            self._finish_pending()
+            self._tools.read_edits()
+            looks = self._tools.secrets.find()
+            plan = {"plan": self._tools.secrets.plan(looks)}
+            if request.dry_run or not request.yes or not looks:
+                return {"dry_run": not (request.yes and not request.dry_run), "operation": None, **plan}
+            results = [self._run(self._redaction(one)) for one in looks]
+            return {"dry_run": False, **plan, **_joined(results)}
+        finally:
+            self._lock.release()
+
     def finish_pending(self) -> None:
         """What was begun and has not ended, by a former worker too. Raises StoreError."""
         with self._lock:
@@ -117,14 +139,17 @@ class ForgetDesk:
 
     # ---- inside
     def _selections(self, request: ForgetRequest, wishes: list[Wish]) -> list[Selection]:
-        named = [bool(one) for one in (request.id, request.session, request.matching, request.before, request.pending)]
+        kinds = (request.id, request.ids, request.session, request.matching, request.before, request.pending)
+        named = [bool(one) for one in kinds]
         if sum(named) != 1:
-            raise InvalidInput("say what: exactly one of id, session, matching, before and pending")
+            raise InvalidInput("say what: exactly one of id, ids, session, matching, before and pending")
         if request.pending:
             return [Selection(wish.scope, ids=wish.targets) for wish in wishes]
         scope = scope_of(request.user_id or "")
         if request.id:
             return [Selection(None if request.user_id is None else scope, ids=(request.id,))]
+        if request.ids:
+            return [Selection(scope, ids=tuple(request.ids))]
         if request.session:
             return [Selection(scope, session=request.session)]
         if request.matching:
@@ -144,6 +169,19 @@ class ForgetDesk:
             atoms=sorted(found.plan.atoms),
             texts=list(found.texts),
             ids=sorted(found.ids),
+        )
+
+    def _redaction(self, found: Unredacted) -> Intent:
+        return Intent(
+            operation=f"r_{secrets.token_hex(8)}",
+            kind=REDACT,
+            phrase="",
+            backups=DELETE,
+            scope=found.scope,
+            messages=[],
+            atoms=[],
+            texts=self._tools.secrets.secrets_in(found),
+            ids=list(found.ids),
         )
 
     def _finish_pending(self) -> None:
@@ -167,15 +205,13 @@ class ForgetDesk:
         return result
 
     def _steps(self, intent: Intent) -> dict[str, Any]:
-        plan = ForgetPlan(intent.scope, frozenset(intent.messages), frozenset(intent.atoms))
-        what = Forgotten(plan, 0, 0, (), 0, 0, tuple(intent.texts), frozenset(intent.ids), ())
-        now = self._clock()
-        lines = self._forgetting.delete(what, intent.phrase, intent.operation, now)
+        redacts = intent.kind == REDACT
+        lines = self._redact_rows(intent) if redacts else self._delete_rows(intent)
         self._tools.wake()
         self._tools.rebuild_files()
         pieces = self._forgetting.left_over(telling_pieces(intent.texts, intent.phrase))
         wanted = {form for piece in pieces for form in forms(piece)}
-        waiting = self._outbox.blank(lambda line: any(form in line for form in wanted))
+        waiting = 0 if redacts else self._outbox.blank(lambda line: any(form in line for form in wanted))
         in_logs = blank_logs(self._places.logs, pieces)
         generations = self._tools.drop_generations() if generation_files(self._places.data_dir) else 0
         copies = [] if intent.backups == KEEP else drop_copies(self._places.data_dir, intent.ids, pieces)
@@ -193,6 +229,15 @@ class ForgetDesk:
             "backup": backup,
             "proof": self._proof(proof, len(pieces)),
         }
+
+    def _delete_rows(self, intent: Intent) -> int:
+        plan = ForgetPlan(intent.scope, frozenset(intent.messages), frozenset(intent.atoms))
+        what = Forgotten(plan, 0, 0, (), 0, 0, tuple(intent.texts), frozenset(intent.ids), ())
+        return self._forgetting.delete(what, intent.phrase, intent.operation, self._clock())
+
+    def _redact_rows(self, intent: Intent) -> int:
+        self._tools.secrets.rewrite(intent.scope, intent.operation, self._clock())
+        return 0
 
     def _proof(self, scan: Scan, pieces: int) -> dict[str, Any]:
         """The intent is the one file that had to hold it to the end."""

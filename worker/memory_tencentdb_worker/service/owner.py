@@ -1,4 +1,4 @@
-"""What the owner of a memory does to it: forget, edit, undo, pause. One method each, thread-safe."""
+"""What the owner of a memory does to it: forget, edit, undo, pause, follow a turn. One method each, thread-safe."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from datetime import tzinfo
 from typing import Any
 
 from memory_tencentdb import wire
+from memory_tencentdb.redaction import Redactor
 from memory_tencentdb_worker.errors import NotFound, WorkerError
 from memory_tencentdb_worker.service import editing, pausing
 from memory_tencentdb_worker.service.editing import Owner
 from memory_tencentdb_worker.service.forget_wishes import note_wish, shown_wishes
 from memory_tencentdb_worker.service.forgetting import ForgetDesk
+from memory_tencentdb_worker.service.redaction import without_secrets
+from memory_tencentdb_worker.service.turn_trace import trace_turn
 from memory_tencentdb_worker.store.base import Store
 
 log = logging.getLogger(__name__)
@@ -35,9 +38,11 @@ class OwnerDesk:
         wake: Callable[[], None],
         max_scenes: int,
         auto: bool,
+        redactor: Redactor,
     ) -> None:
         self._desk, self._store, self._zone, self._clock = desk, store, zone, clock
         self._wake, self._max_scenes, self._auto = wake, max_scenes, auto
+        self._redactor = redactor
         self._stopping = threading.Event()
 
     def start(self) -> None:
@@ -52,7 +57,10 @@ class OwnerDesk:
         return self._desk.trouble
 
     def forget(self, request: wire.ForgetRequest) -> dict[str, Any]:
-        return self._desk.forget(request)
+        return self._desk.forget(without_secrets(request, self._redactor))
+
+    def rescan(self, request: wire.RescanRequest) -> dict[str, Any]:
+        return self._desk.rescan(request)
 
     def pending(self) -> dict[str, Any]:
         return {"pending": shown_wishes(self._store, self._zone)}
@@ -65,19 +73,25 @@ class OwnerDesk:
         return {"kept": len(wishes)}
 
     def edit(self, request: wire.EditRequest) -> dict[str, Any]:
-        return self._changed(editing.edit(request, self._owner()))
+        return self._changed(editing.edit(without_secrets(request, self._redactor), self._owner()))
 
     def undo(self, request: wire.UndoRequest) -> dict[str, Any]:
         return self._changed(editing.undo(request, self._owner()))
+
+    def trace_turn(self, turn_id: str, user_id: str | None) -> dict[str, Any]:
+        """Raises NotFound."""
+        return trace_turn(turn_id, self._store, self._zone, user_id)
 
     def audit(self, limit: int, user_id: str | None) -> dict[str, Any]:
         most = min(max(limit, 1), LONGEST_AUDIT)
         return {"changes": editing.list_changes(most, user_id, self._store, self._zone)}
 
     def pause(self, request: wire.PauseRequest) -> dict[str, Any]:
+        request = without_secrets(request, self._redactor)
         return pausing.pause(request, self._store, self._zone, self._clock())
 
     def resume(self, request: wire.PauseRequest) -> dict[str, Any]:
+        request = without_secrets(request, self._redactor)
         return pausing.resume(request, self._store, self._zone, self._clock())
 
     def heard(self, request: wire.CaptureRequest, answer: wire.CaptureResponse) -> None:

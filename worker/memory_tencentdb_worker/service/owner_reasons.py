@@ -23,6 +23,10 @@ def owner_reasons(store: Store, now: int, unfinished: str) -> list[Reason]:
     if wishes:
         message = f"{len(wishes)} times a conversation asked to forget something; it waits for you"
         reasons.append(reason("forget_pending", message, min(one.at for one in wishes)))
+    held, since = store.count_suspects()
+    if held:
+        message = f"{held} messages that look like an attempt to plant something are held back; they wait for you"
+        reasons.append(reason("quarantined", message, since))
     return reasons
 
 
@@ -30,5 +34,6 @@ def owner_part(store: Store, zone: tzinfo, now: int) -> dict[str, Any]:
     """Raises StoreError."""
     return {
         "forget_pending": len(store.wishes()),
+        "quarantined": store.count_suspects()[0],
         "pauses": [shown_pause(one, zone) for one in store.pauses(now)],
     }

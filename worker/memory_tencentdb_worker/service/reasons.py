@@ -70,6 +70,7 @@ KINDS: dict[str, Kind] = {
     "embedding": Kind("degraded", "check `memory.embedding` in the configuration and its endpoint"),
     "forgetting": Kind("degraded", "it is tried again every ten seconds; end who reads the database, or free the disk"),
     "forget_pending": Kind("ok", "`memory-tencentdb forget --pending` shows it; --yes forgets it, --drop keeps it"),
+    "quarantined": Kind("ok", "`memory-tencentdb quarantine list` shows it; release or drop each"),
     "memory_paused": Kind("ok", "`memory-tencentdb resume` ends it"),
     "outbox": Kind("degraded", "see `memory-tencentdb logs` for what the worker says to the first of them"),
     "overdue": Kind("lagging", LOGS),

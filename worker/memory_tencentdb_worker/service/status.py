@@ -50,7 +50,7 @@ UNREADABLE: dict[str, dict[str, Any]] = {
     "vectors": dict.fromkeys(("rows", "embedded", "refused")),
     "calls": dict.fromkeys(("today", "tokens_in", "tokens_out", "cost_usd")),
     "storage": dict.fromkeys(STORAGE_KEYS),
-    "owner": dict.fromkeys(("forget_pending", "pauses")),
+    "owner": dict.fromkeys(("forget_pending", "quarantined", "pauses")),
 }
 
 
@@ -152,6 +152,7 @@ class StatusBoard:
                 "uptime_seconds": max(0, (now - self._facts.started_at) // 1000),
                 "rss_bytes": psutil.Process().memory_info().rss,
                 "socket": self._facts.socket,
+                "gateway": self._facts.gateway or None,
             },
             "data_dir": str(self._facts.data_dir),
             "data_dir_id": self._store.data_dir_id,

@@ -10,6 +10,7 @@ from memory_tencentdb_worker.errors import NotFound
 from memory_tencentdb_worker.models import Atom, Filter, Layer, Message, Persona, Scene
 from memory_tencentdb_worker.recall.answer import Question, Recalled, Recaller
 from memory_tencentdb_worker.recall.deadline import Deadline
+from memory_tencentdb_worker.recall.pack import BUDGET, QUOTA
 from memory_tencentdb_worker.recall.rank import ALREADY_GIVEN, OVER_LIMIT, SAID_BY_ATOM, SAME_TEXT, VISIBLE, WEAK
 from memory_tencentdb_worker.service.scene_view import find_scene
 from memory_tencentdb_worker.service.trace import PERSONA_NAMES
@@ -36,7 +37,6 @@ RECALL_OFF = Gate(
 EMPTY_QUERY = Gate("empty_query", "the query holds no letter or digit, so nothing is looked for")
 ENDED = Gate("superseded", "it is no longer true, and the query does not ask for the past")
 ENOUGH_FACTS = Gate("enough_facts", "so many facts were found that older messages were not looked for")
-BUDGET = "budget"
 
 _DROPPED = {
     WEAK: Gate("weak", "it shares no word with the query, and its meaning is too far (memory.recall.scoreThreshold)"),
@@ -46,6 +46,7 @@ _DROPPED = {
     SAME_TEXT: Gate("same_text", "another memory with the same text is given"),
     VISIBLE: Gate("visible", "this session has said it, and it still stands in its history"),
     BUDGET: Gate("budget", "the token budget was used up by what fits better (memory.recall.maxTokens)"),
+    QUOTA: Gate("quota", "its layer has a share of the token budget, and the rest went to the other layers"),
 }  # fmt: skip
 
 

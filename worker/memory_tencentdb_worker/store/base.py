@@ -47,7 +47,9 @@ from memory_tencentdb_worker.models import (
 from memory_tencentdb_worker.store.audit import Change
 from memory_tencentdb_worker.store.pauses import Pause
 from memory_tencentdb_worker.store.quarantine import Suspect
+from memory_tencentdb_worker.store.turn_record import TurnRecord
 from memory_tencentdb_worker.store.wishes import Wish
+from memory_tencentdb_worker.text.times import LATEST_MS
 
 SessionPlan = Callable[[SessionState], Sequence[Due]]
 """Given the state after the change (inside the same transaction), says when the session's jobs are due.
@@ -76,6 +78,10 @@ class Store(Protocol):
 
     def probe(self) -> None:
         """Writes a little and changes nothing. Raises what any write would raise now."""
+        ...
+
+    def warm_search(self) -> None:
+        """Reads now what the first question of a large store would have to wait for."""
         ...
 
     def read_through(self) -> None:
@@ -189,6 +195,10 @@ class Store(Protocol):
         ...
 
     def job_counts(self, now: int) -> JobCounts: ...
+
+    def job_loads(self, now: int) -> dict[str, tuple[int, int]]:
+        """By kind of job: how many are due, and how many are running."""
+        ...
 
     def count_unsupported(self, items: int) -> None:
         """Adds to the number of items of model answers that were not accepted."""
@@ -461,6 +471,14 @@ class Store(Protocol):
         """Of [since, until), by task and model."""
         ...
 
+    def turn_records(self, scope: str | None, turn_id: str) -> list[TurnRecord]:
+        """What became of the turn; of several ones where sessions share the id. None: of every scope, for the owner."""
+        ...
+
+    def recorded_days(self, scope: str) -> list[int]:
+        """Instants at which the UTC days begin on which messages or atoms were recorded."""
+        ...
+
     def first_call_at(self) -> int | None: ...
 
     def text_volumes(self, scope: str | None) -> list[TextVolume]:
@@ -486,6 +504,20 @@ class Store(Protocol):
     def messages_after(self, scope: str, seq: int, since: int = 0) -> tuple[int, list[Message]]:
         """Messages that came after this one and were recorded at `since` or later, in `seq` order, and the mark of
         messages (`change_mark`) at that very moment: whatever came or went later makes it differ."""
+        ...
+
+    def message_seqs(self, scope: str, since: int = 0, until: int = LATEST_MS) -> tuple[int, Sequence[int]]:
+        """The numbers of messages recorded in [since, until), ascending, and the mark of messages at that very moment:
+        for whoever goes through more than should be in memory at once."""
+        ...
+
+    def messages_by_seq(self, seqs: Sequence[int]) -> list[Message]:
+        """In the order of the numbers; those that are gone are left out."""
+        ...
+
+    def atom_marks(self, scope: str) -> list[tuple[int, int]]:
+        """When each atom was recorded, and a number that differs as soon as anything of it that a file shows does; in
+        `seq` order. The numbers hold in this process only."""
         ...
 
     def atoms_between(self, scope: str, since: int, until: int) -> list[Atom]:

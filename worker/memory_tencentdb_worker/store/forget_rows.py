@@ -53,7 +53,7 @@ def delete_rows(connection: apsw.Connection, plan: ForgetPlan, space: int | None
     connection.execute("delete from message_places where seq in (select value from json_each(?))", (messages,))
     connection.execute("delete from messages where seq in (select value from json_each(?))", (messages,))
     _settle_sessions(connection, plan.scope)
-    _clear_remarks(connection, plan.scope)
+    clear_remarks(connection, plan.scope)
     count_change(connection, plan.scope, "message_changes")
     count_change(connection, plan.scope, "atom_changes")
 
@@ -154,7 +154,7 @@ def _settle_sessions(connection: apsw.Connection, scope: str) -> None:
         )
 
 
-def _clear_remarks(connection: apsw.Connection, scope: str) -> None:
+def clear_remarks(connection: apsw.Connection, scope: str) -> None:
     """Raw answers and error texts may quote: their codes say enough."""
     bound = {"scope": scope}
     connection.execute(

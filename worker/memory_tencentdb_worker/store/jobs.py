@@ -218,6 +218,17 @@ def job_counts(connection: apsw.Connection, now: int) -> JobCounts:
     return JobCounts(due=due, running=running, retrying=retrying, parked=parked, waiting=waiting, oldest_due_at=oldest)
 
 
+def job_loads(connection: apsw.Connection, now: int) -> dict[str, tuple[int, int]]:
+    """By kind of job: how many are due, and how many are running."""
+    rows = select(
+        connection,
+        "select kind, count(*) filter (where leased_until is null and due_at <= :now),"
+        " count(*) filter (where leased_until > :now) from jobs group by kind",
+        {"now": now},
+    )
+    return {kind: (due, running) for kind, due, running in rows}
+
+
 def input_mark(connection: apsw.Connection, kind: JobKind, scope: str, session_key: str) -> int:
     """How new the newest input of a job is: an atom of the session for L2, a scene for L3."""
     return newest_scene(connection, scope) if kind is JobKind.L3 else newest_atom(connection, scope, session_key)

@@ -59,6 +59,23 @@ def open_database(data_dir: Path, now: int, mounts: Sequence[Mount] | None = Non
     return database
 
 
+def open_as_it_is(data_dir: Path) -> Database | None:
+    """For a look without a worker: changes nothing. None when there is no database, or an older one that has to be
+    brought up to date first. Raises SchemaTooNew, StoreCorrupt or StoreError."""
+    inspect_closed(data_dir)
+    path = data_dir / "memory.db"
+    if not path.exists() or not path.stat().st_size:
+        return None
+    mount = mount_of(data_dir, known_mounts())
+    database = Database(path, wal=mount is None or not mount.is_network)
+    with database.read() as connection:
+        version = int(first_value(connection, "pragma user_version"))
+    if version == NEWEST:
+        return database
+    database.close()
+    return None
+
+
 def prepare_file(path: Path) -> None:
     """Makes the directory and an empty file for the owner only, before SQLite can make a readable one (trap M10)."""
     try:

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from memory_tencentdb_worker.models import Layer
 from memory_tencentdb_worker.store import pauses, wishes
+from memory_tencentdb_worker.store.owner_reads import OwnerReads
 from memory_tencentdb_worker.store.pauses import Pause
-from memory_tencentdb_worker.store.reader import SqliteReader
 from memory_tencentdb_worker.store.tombstones import Tombstones
 from memory_tencentdb_worker.store.wishes import Wish
 
 
-class OwnerWrites(SqliteReader):
+class OwnerWrites(OwnerReads):
     """A part of the store."""
 
     @cached_property

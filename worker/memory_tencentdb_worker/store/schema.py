@@ -378,7 +378,7 @@ create table pauses(                         -- spans of time in which nothing i
 """
 
 _QUARANTINE = """
-create table quarantine(                     -- messages that look like an attempt to plant something (store/quarantine.py)
+create table quarantine(                     -- messages suspected of planting something (store/quarantine.py)
   message integer primary key references messages(seq) on delete cascade,
   scope text not null,
   reasons text not null,                     -- codes, with blanks between them
@@ -387,6 +387,15 @@ create table quarantine(                     -- messages that look like an attem
   settled_at integer
 ) strict;
 create index quarantine_held on quarantine(scope, state);
+"""
+
+_CALLS_ABOUT = """
+alter table calls add column about_from integer;   -- what it was about: messages (L1), atoms (L2), a persona's revision
+alter table calls add column about_to integer;
+"""
+
+_UNREAD_NEWEST = """
+create index sessions_unread_newest on sessions(scope, last_seq) where last_seq > l1_cursor;
 """
 
 MIGRATIONS: tuple[tuple[int, str], ...] = (
@@ -399,4 +408,6 @@ MIGRATIONS: tuple[tuple[int, str], ...] = (
     (7, _GENERATIONS),
     (8, _FORGETTING),
     (9, _QUARANTINE),
+    (10, _CALLS_ABOUT),
+    (11, _UNREAD_NEWEST),
 )

@@ -47,7 +47,7 @@ from memory_tencentdb_worker.store import vectors as vector_rows
 from memory_tencentdb_worker.store.backups import back_up
 from memory_tencentdb_worker.store.base import ScopePlan, SessionPlan
 from memory_tencentdb_worker.store.connection import Connection, Database, Row
-from memory_tencentdb_worker.store.migrations import open_database
+from memory_tencentdb_worker.store.migrations import open_as_it_is, open_database
 from memory_tencentdb_worker.store.owner_writes import OwnerWrites
 from memory_tencentdb_worker.store.spaces import OpenSpace
 from memory_tencentdb_worker.text.segment import index_text
@@ -56,6 +56,12 @@ from memory_tencentdb_worker.text.segment import index_text
 def open_store(data_dir: Path, now: int) -> SqliteStore:
     """Opens the store of a data directory, making or migrating it. Raises SchemaTooNew, StoreCorrupt, StoreError."""
     return SqliteStore(open_database(data_dir, now), now)
+
+
+def open_for_a_look(data_dir: Path, now: int) -> SqliteStore | None:
+    """As `open_as_it_is` says."""
+    database = open_as_it_is(data_dir)
+    return None if database is None else SqliteStore(database, now)
 
 
 class SqliteStore(OwnerWrites):

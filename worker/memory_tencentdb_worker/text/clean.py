@@ -97,13 +97,17 @@ def flatten_content(content: object) -> str:
 def clean_text(text: str, role: Role) -> str:
     """What of a message is stored; "" when nothing of it is worth storing."""
     cleaned = text.replace("\r\n", "\n").replace("\r", "\n")
-    cleaned = without_private(_INVISIBLE.sub("", cleaned))
+    cleaned = without_private(without_invisible(cleaned))
     cleaned = _without_blocks(cleaned)
     cleaned = without_recalled(cleaned)
     cleaned = _REPLY_TAG.sub("", _HOST_METADATA.sub("", cleaned))
     cleaned = _DATA_FILE.sub(ATTACHMENT, _DATA_IMAGE.sub(IMAGE, cleaned))
     cleaned = _HOST_NOTE.sub("", cleaned.removeprefix("\ufeff").strip()).strip()
     return "" if cleaned == PRIVATE or _is_bookkeeping(cleaned, role) else cleaned
+
+
+def without_invisible(text: str) -> str:
+    return _INVISIBLE.sub("", text)
 
 
 def worth_extracting(text: str, role: Role) -> bool:
