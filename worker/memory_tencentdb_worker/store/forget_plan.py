@@ -57,6 +57,10 @@ def make_plan(connection: apsw.Connection, wanted: Selection) -> ForgetPlan | No
     if wanted.before is None:  # a date draws its line between a question and its answer if it has to
         messages = _exchanges(connection, messages)
     atoms |= _drawn_from(connection, messages, atoms)
+    restored = _restored(connection, atoms)
+    if restored:
+        messages |= _exchanges(connection, _sources(connection, restored))
+        atoms |= restored | _drawn_from(connection, messages, atoms | restored)
     plan = ForgetPlan(scope, frozenset(messages), frozenset(atoms))
     return None if plan.empty else plan
 
@@ -150,6 +154,21 @@ def _drawn_from(connection: apsw.Connection, messages: set[int], named: set[int]
         if found <= drawn:
             return drawn
         drawn |= found
+
+
+def _restored(connection: apsw.Connection, atoms: set[int]) -> set[int]:
+    """Later versions of these atoms that say the same words again, as `undo` makes them: an edit lies in between, so
+    no source tells that they are the same."""
+    rows = select(
+        connection,
+        "with recursive line(first, id) as (select content, superseded_by from atoms"
+        "  where seq in (select value from json_each(:atoms)) and superseded_by is not null"
+        "  union select line.first, a.superseded_by from line join atoms a on a.id = line.id"
+        "   where a.superseded_by is not null)"
+        " select distinct a.seq from line join atoms a on a.id = line.id and a.content = line.first",
+        {"atoms": _listed(atoms)},
+    )
+    return {int(row[0]) for row in rows} - atoms
 
 
 def _scope_of(connection: apsw.Connection, ids: tuple[str, ...]) -> str | None:
