@@ -187,8 +187,9 @@ def _answer(status: int, text: bytes) -> Any:
         return document
     problem = document if isinstance(document, dict) else {}
     message = str(problem.get("error") or f"the worker answered {status}")
-    if problem.get("fields"):
-        message += f" ({problem['fields']})"
+    for each in problem.get("fields") or ():
+        if str(each.get("problem")) not in message:
+            message += f"; {each.get('field')}: {each.get('problem')}"
     code = str(problem.get("code") or "")
     if status in (400, 422):
         raise WrongUseError(message, code=code)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from memory_tencentdb.protocol import PAUSE, RESUME
 from memory_tencentdb_worker.cli.connect import find_worker
-from memory_tencentdb_worker.cli.exits import DONE
+from memory_tencentdb_worker.cli.exits import DONE, WrongUseError
 from memory_tencentdb_worker.cli.family import add_command
 from memory_tencentdb_worker.cli.output import plain, print_json
 
@@ -21,7 +21,7 @@ def add_commands(commands: Commands, places: argparse.ArgumentParser) -> None:
         purpose="remember nothing from now on, or in a span of time; turns that come late are left out too",
         example="pause --until 2026-05-01T18:00",
     )  # fmt: skip
-    pause.add_argument("--session", default="", metavar="S", help="only this session, or with * those that match")
+    pause.add_argument("--session", metavar="S", help="only this session, or with * those that match")
     pause.add_argument("--since", default="", metavar="ISO", help="default: now")
     pause.add_argument("--until", default="", metavar="ISO", help="default: until `resume`")
     pause.add_argument("--user-id", metavar="U", help="only this user's memory; default: everybody's")
@@ -29,12 +29,12 @@ def add_commands(commands: Commands, places: argparse.ArgumentParser) -> None:
         commands, places, "resume", run_resume,
         purpose="remember again; what was said in the pause stays out", example="resume",
     )  # fmt: skip
-    resume.add_argument("--session", default="", metavar="S", help="end only this session's pause; default: all")
+    resume.add_argument("--session", metavar="S", help="end only this session's pause; default: all")
     resume.add_argument("--user-id", metavar="U")
 
 
 def run_pause(args: argparse.Namespace) -> int:
-    body = {"session": args.session, "since": args.since, "until": args.until, **_user(args)}
+    body = {"session": _session(args), "since": args.since, "until": args.until, **_user(args)}
     answer = find_worker(args).client.post(PAUSE, body)
     if args.json:
         print_json(answer)
@@ -44,7 +44,7 @@ def run_pause(args: argparse.Namespace) -> int:
 
 
 def run_resume(args: argparse.Namespace) -> int:
-    answer = find_worker(args).client.post(RESUME, {"session": args.session, **_user(args)})
+    answer = find_worker(args).client.post(RESUME, {"session": _session(args), **_user(args)})
     if args.json:
         print_json(answer)
     elif not answer["ended"]:
@@ -60,6 +60,13 @@ def describe_pause(one: dict[str, Any]) -> str:
     what = f"session {plain(one['session'])}" if one["session"] else "all sessions"
     until = f" until {one['until']}" if one["until"] else " until `resume`"
     return f"{what}{who} from {one['since']}{until}"
+
+
+def _session(args: argparse.Namespace) -> str:
+    """"" is all of them, which a script with an empty variable must not get by saying `--session ""`."""
+    if args.session is not None and not args.session.strip():
+        raise WrongUseError("--session names no session; leave it out for all sessions")
+    return args.session or ""
 
 
 def _user(args: argparse.Namespace) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def _start(client: WorkerClient, args: argparse.Namespace) -> int:
         return _show(plan, args, _describe_plan)
     if not args.json:
         _describe_plan(plan)
-    _consent(args, "the calls above are made; what is in use stays in use")
+    _consent(args, "the calls that --dry-run shows are made; what is in use stays in use")
     started = client.post(REPLAY, {**body, "dry_run": False}, timeout_seconds=STEP_SECONDS)
     return _show(started, args, _describe_started)
 
