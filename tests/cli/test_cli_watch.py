@@ -37,6 +37,15 @@ def test_one_look_shows_turns_jobs_recalls_and_the_latest_words(worker: WorkerPr
     assert set(document) == {"status", "requests", "latest"}
 
 
+@pytest.fixture
+def heeds_ctrl_c() -> Iterator[None]:
+    """A background job of a shell ignores Ctrl-C, and would hand that on to what it starts."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, former)
+
+
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_it_goes_on_while_the_worker_is_away_and_ends_by_ctrl_c(tmp_path: Path) -> None:
     worker = WorkerProcess(tmp_path / "home", {})
     worker.start()
