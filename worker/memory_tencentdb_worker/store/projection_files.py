@@ -61,13 +61,10 @@ def write_file(path: Path, data: bytes) -> None:
         temporary = path.parent / f".{secrets.token_hex(8)}.tmp"
         try:
             _write_synced(temporary, data)
-            faults.reach("file.written")
-            temporary.replace(path)
+            _rename(temporary, path)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-        faults.reach("file.renamed")
-        sync_dir(path.parent)
 
 
 def copy_start(source: Path, target: Path, size: int) -> None:
@@ -94,10 +91,15 @@ def put_in_place(temporary: Path, path: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-        faults.reach("file.written")
-        temporary.replace(path)
-        faults.reach("file.renamed")
-        sync_dir(path.parent)
+        _rename(temporary, path)
+
+
+def _rename(temporary: Path, path: Path) -> None:
+    """Puts a file that is on the disk under its name, for good."""
+    faults.reach("file.written")
+    temporary.replace(path)
+    faults.reach("file.renamed")
+    sync_dir(path.parent)
 
 
 def append_file(path: Path, data: bytes) -> None:
