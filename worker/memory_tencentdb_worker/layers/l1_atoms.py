@@ -21,6 +21,7 @@ from memory_tencentdb_worker.layers.screening import screened
 from memory_tencentdb_worker.llm.base import LLM
 from memory_tencentdb_worker.models import Atom, AtomChanges, Filter, L1Batch, Lease, Message, NewAtom
 from memory_tencentdb_worker.offline.extract import extract_atoms
+from memory_tencentdb_worker.offline.homes import with_homes
 from memory_tencentdb_worker.offline.reconcile import plan_changes
 from memory_tencentdb_worker.offline.slots import slot_query
 from memory_tencentdb_worker.store.base import Store
@@ -121,7 +122,8 @@ def _piece(llm: LLM, piece: L1Batch, parts: Parts) -> Extraction:
 
 def _by_rules(batch: L1Batch, parts: Parts) -> AtomChanges:
     read = extract_atoms(replace(batch, messages=telling(batch.messages)), parts.zone)
-    new = [named(atom, speakers(batch), batch.scope) for atom in read]
+    told = [named(atom, speakers(batch), batch.scope) for atom in read]
+    new = with_homes(told, batch.scope, batch.messages[-1].sent_at)
     most = most_memories(batch, parts.config)
     known = _known(new, batch.scope, parts.store)
     return plan_changes(most_important(new, most), known, last_said([*new, *known], parts.store))

@@ -99,4 +99,4 @@ def _replaces(later: _Held, earlier: _Held) -> bool:
         return False
     if later.slot.ended:
         return earlier.slot.value.startswith(later.slot.value)
-    return not (earlier.is_event and _same_value(earlier, later))
+    return not (_same_value(earlier, later) and (earlier.is_event or later.is_event))

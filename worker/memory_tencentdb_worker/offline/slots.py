@@ -113,6 +113,15 @@ def slot_of(content: str) -> Slot | None:
     return None
 
 
+def new_home(content: str) -> str:
+    """The place, as it was written, of an event by which the user's home changed; "" for everything else."""
+    slot = slot_of(content)
+    if slot is None or slot.name != "home" or slot.ended:
+        return ""
+    match = next(match for name, pattern in _PATTERNS if name == "home" and (match := pattern.search(content)))
+    return _WHEN.sub("", match["value"]).strip()
+
+
 def _thing_of(thing: str) -> str:
     return " ".join(_THING_FORMS.get(word, word) for word in normalised(thing).split())
 
