@@ -70,7 +70,7 @@ def run_set(args: argparse.Namespace) -> int:
         backup = str(edit.backup) if edit.backup else None
         print_json({"key": edit.key, "value": value, "file": str(edit.file), "backup": backup})
         return DONE
-    print(f"{edit.key} = {value} in {edit.file}")
+    print(f"{edit.key} = {value} in {edit.file}" if value else f"{edit.key} is empty now in {edit.file}")
     if edit.backup:
         say(f"the file's form did not allow a change of one line: it was rewritten, its comments are in {edit.backup}")
     say(f"a running worker reads it after: {command_for(places, 'restart')}")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 2.0
 ANSWER_SECONDS = 30.0
+NO_ROUTE = "there is no such route"  # every worker says so in these words: an older one cannot be told others
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -190,6 +191,8 @@ def _answer(status: int, text: bytes) -> Any:
     for each in problem.get("fields") or ():
         if str(each.get("problem")) not in message:
             message += f"; {each.get('field')}: {each.get('problem')}"
+    if status == 404 and message == NO_ROUTE:
+        message = "the worker that runs is older than this command and does not know it: `memory-tencentdb restart`"
     code = str(problem.get("code") or "")
     if status in (400, 422):
         raise WrongUseError(message, code=code)

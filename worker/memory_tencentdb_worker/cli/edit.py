@@ -20,24 +20,27 @@ def add_commands(commands: Commands, places: argparse.ArgumentParser) -> None:
     edit = add_command(
         commands, places, "edit", run_edit,
         purpose="say a fact otherwise; the former version is kept",
-        example='edit m_0123456789abcdef --content "I live in Porto"',
+        example='edit m_0123456789abcdef --content "The user lives in Porto."',
     )  # fmt: skip
     edit.add_argument("id", metavar="ID", help="a fact's id, as search shows it")
-    edit.add_argument("--content", required=True, metavar="TEXT")
+    edit.add_argument("--content", required=True, metavar="TEXT", help="the fact, as it shall be shown to the agent")
     edit.add_argument("--user-id", metavar="U", help="whose memory; default: anybody's with this id")
     undo = add_command(
         commands, places, "undo", run_undo,
-        purpose="take back the newest change, or the one with this number; a forgetting cannot be undone",
+        purpose="take back the newest change, or the one with this number; a forgetting cannot be undone, an undo can",
         example="undo 42",
     )  # fmt: skip
-    undo.add_argument("audit_id", nargs="?", type=int, metavar="AUDIT_ID", help="as `audit` lists it")
-    undo.add_argument("--user-id", metavar="U")
+    undo.add_argument(
+        "audit_id", nargs="?", type=int, metavar="AUDIT_ID",
+        help="as `audit` lists it; default: the newest that can be undone (after an undo: that undo)",
+    )  # fmt: skip
+    undo.add_argument("--user-id", metavar="U", help="only this user's changes; default: everybody's")
     audit = add_command(
         commands, places, "audit", run_audit,
         purpose="list what was changed: replaced, edited, forgotten", example="audit -n 20",
     )  # fmt: skip
-    audit.add_argument("-n", "--limit", type=int, default=50, metavar="N")
-    audit.add_argument("--user-id", metavar="U")
+    audit.add_argument("-n", "--limit", type=int, default=50, metavar="N", help="the newest N (default 50)")
+    audit.add_argument("--user-id", metavar="U", help="only this user's changes; default: everybody's")
 
 
 def run_edit(args: argparse.Namespace) -> int:

@@ -30,7 +30,7 @@ def add_commands(commands: Commands, places: argparse.ArgumentParser) -> None:
         purpose="remember again; what was said in the pause stays out", example="resume",
     )  # fmt: skip
     resume.add_argument("--session", metavar="S", help="end only this session's pause; default: all")
-    resume.add_argument("--user-id", metavar="U")
+    resume.add_argument("--user-id", metavar="U", help="end only this user's pause; default: everybody's")
 
 
 def run_pause(args: argparse.Namespace) -> int:
@@ -63,7 +63,7 @@ def describe_pause(one: dict[str, Any]) -> str:
 
 
 def _session(args: argparse.Namespace) -> str:
-    """"" is all of them, which a script with an empty variable must not get by saying `--session ""`."""
+    """An empty text is all of them, which a script with an empty variable must not get by saying `--session ""`."""
     if args.session is not None and not args.session.strip():
         raise WrongUseError("--session names no session; leave it out for all sessions")
     return args.session or ""

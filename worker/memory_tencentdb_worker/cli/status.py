@@ -152,8 +152,9 @@ def _print_document(document: dict[str, Any]) -> None:
     print(f"model      {plain(str(llm['model']))}{where}" if llm["configured"] else "model      none: offline mode")
     _print_error(llm)
     chosen = vectors["provider"] not in (None, "", "none")
-    print(f"embedding  {vectors['provider']} {vectors['model']}, {vectors['embedded']} of {vectors['rows']} embedded"
-          if chosen else "embedding  none: keyword search")  # fmt: skip
+    embedder = " ".join(plain(str(name)) for name in (vectors["provider"], vectors["model"]) if name)
+    done = "" if vectors["rows"] is None else f", {vectors['embedded']} of {vectors['rows']} embedded"
+    print(f"embedding  {embedder}{done}" if chosen else "embedding  none: keyword search")
     _print_error(vectors)
     print(f"config     {document['config']['file'] or 'no file'}")
     for problem in document["config"]["errors"]:

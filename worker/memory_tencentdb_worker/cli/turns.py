@@ -32,10 +32,10 @@ def add_commands(commands: Commands, places: argparse.ArgumentParser) -> None:
         purpose="show the context that an agent would be given for a message",
         example='recall "where do I live?" --session chat-1',
     )  # fmt: skip
-    recall.add_argument("query", metavar="QUERY")
-    recall.add_argument("--session", required=True, metavar="S")
+    recall.add_argument("query", metavar="QUERY", help="the message")
+    recall.add_argument("--session", required=True, metavar="S", help="as if this session asked; any name will do")
     recall.add_argument("--max-tokens", type=int, metavar="N", help="hard budget of the volatile part")
-    recall.add_argument("--user-id", default="", metavar="U")
+    recall.add_argument("--user-id", default="", metavar="U", help="whose memory; default: the default user")
     recall.add_argument("--as-of", metavar="ISO", help="answer from what was known and valid then")
 
 
@@ -54,6 +54,8 @@ def run_capture(args: argparse.Namespace) -> int:
         print_json({name: answer.get(name) for name in ("turn_id", "duplicate", "l0_recorded")})
     elif answer["duplicate"]:
         print(f"known already: turn {answer['turn_id']}")
+    elif not answer["l0_recorded"]:
+        print(f"stored nothing of turn {answer['turn_id']}: memory is paused or off, or all of it is private")
     else:
         print(f"stored {answer['l0_recorded']} messages as turn {answer['turn_id']}")
     return DONE
@@ -74,8 +76,9 @@ def run_recall(args: argparse.Namespace) -> int:
     print(plain(answer["context"]) or "nothing is known about this")
     receipt = answer["receipt"]
     dropped = len(receipt["dropped"])
+    found_by = "" if answer["strategy"] == "none" else f" by {answer['strategy']} search"
     say(
-        f"{answer['memory_count']} memories by {answer['strategy']} search, {receipt['used_tokens']} of "
+        f"{answer['memory_count']} memories{found_by}, {receipt['used_tokens']} of "
         f"{receipt['budget_tokens']} tokens, {dropped} left out, {receipt['elapsed_ms']:.0f} ms"
     )
     return DONE

@@ -47,7 +47,7 @@ def inspect_rows(wanted: Inspection, store: Store, zone: tzinfo, now: int, max_s
     as_of = _instant(wanted.as_of, zone, now)
     if not wanted.level:
         if as_of is not None:
-            raise InvalidInput("as_of goes with a level: L0, L1, L2 or L3")
+            raise InvalidInput("as_of goes with a level (-L): L0, L1, L2 or L3")
         return {"level": None, "data": _overview(store, wanted.scope)}
     layer = _layer(wanted.level)
     if wanted.file:
