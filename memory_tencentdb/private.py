@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_TAG = re.compile(r"<[ \t]{0,4}(?P<close>/?)[ \t]{0,4}private[ \t]{0,4}>", re.IGNORECASE)
+_TAG = re.compile(r"<\s{0,4}(?P<close>/?)\s{0,4}private(?:\s[^<>]{0,200})?>", re.IGNORECASE)
 MARK = "[private]"
 
 

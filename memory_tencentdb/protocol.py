@@ -5,7 +5,7 @@ JSON over HTTP/1.1 on the data directory's Unix socket.
 
 from __future__ import annotations
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"
 """Version of the distribution."""
 
 PROTOCOL = 1

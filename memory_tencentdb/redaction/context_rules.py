@@ -20,7 +20,8 @@ _LATER = r"(?:\d|_?(?:confirm(?:ation)?|again|new|old))?"
 _WORDS = r"(?:password|passwd|passphrase|passcode|passwort|kennwort|contrase[nñ]a|mot de passe|senha)"
 _SHORT = r"(?:(?<![a-z])(?:pass|pwd|pw|psw|creds?|credentials?)|(?<=_)(?:pass|pwd|pw))(?![a-z])"
 _ANCHORS = ("pass", "pwd", "pw", "psw", "cred", "kennwort", "contrase", "senha")
-_ASSIGN = r"[\"'\]]{0,2}[ \t]{0,3}(?::=|=>|==?|[:：])[ \t]{0,3}"
+_BOLD = r"(?:\*\*|__)?"
+_ASSIGN = rf"[\"'\]]{{0,2}}{_BOLD}[ \t]{{0,3}}(?::=|=>|==?|[:：])[ \t]{{0,3}}{_BOLD}[ \t]{{0,3}}"
 _QUOTE = r"\\?[\"'`“‘]"
 _FOR = r"(?: (?:for|of|on|at|to) [^\n.:=\"]{1,50}?)?"
 _IS = r"[ \t]{1,3}(?:is|was|=)"
@@ -29,7 +30,7 @@ _QUOTED = rf"[rbfu]{{0,2}}(?P<q>{_QUOTE})(?P<v>[^\"'`”’\n\\]{{3,200}})(?:\\?
 
 _ASIAN = r"(?:密码|密碼|口令|暗号|パスワード|비밀번호|암호|пароль)"
 _ASIAN_BETWEEN = r"[^\n,，。:：=是为為はは는은]{0,12}"
-_ASIAN_IS = r"(?:改成了?|改为|设为|设成|是|为|為|は|는|은|[:：=—-])"
+_ASIAN_IS = r"(?:(?:改成了?|改为|设为|设成|是|为|為|は|는|은)(?:[ \t]{0,3}[:：])?|[:：=—-])"
 _ASIAN_ANCHORS = ("密码", "密碼", "口令", "暗号", "パスワード", "비밀번호", "암호", "пароль")
 
 _KEY_WORDS = (
@@ -240,9 +241,11 @@ CONTEXT_RULES: tuple[Rule, ...] = (
                 (rf"{_ASSIGN}(?P<v>[^\s\"'`;]{{4,200}})", is_bare_password),
                 (rf"{_FOR}{_IS}\s{{0,3}}:?\s{{0,3}}{_QUOTED}", is_written_password),
                 (
-                    rf"{_FOR}{_IS}(?: now| still| just| simply)?\s{{1,3}}:?\s{{0,3}}(?P<v>[^\s\"'`“‘]{{4,100}})",
+                    rf"{_FOR}{_IS}(?: now| still| just| simply)?(?:\s{{1,3}}:?|:)\s{{0,3}}{_BOLD}"
+                    r"(?P<v>[^\s\"'`“‘]{4,100})",
                     is_told_password,
                 ),
+                (r">(?P<v>[^\s<>\"'`]{4,100})</", is_bare_password),
                 (r"(?:'s|[ \t]{1,2}(?:->|→|[–—-]))?[ \t]{1,2}(?P<v>[^\s\"'`“‘]{6,100})", _is_plain_password),
             ),
         ),
@@ -289,7 +292,7 @@ CONTEXT_RULES: tuple[Rule, ...] = (
     Rule(
         "password",
         _ASIAN_ANCHORS,
-        rf"{_ASIAN}{_ASIAN_BETWEEN}{_ASIAN_IS}[ \t]{{0,3}}[\"'“「『`]?(?P<v>[!-~]{{4,64}})",
+        rf"{_ASIAN}{_ASIAN_BETWEEN}{_ASIAN_IS}[ \t]{{0,3}}{_BOLD}[\"'“「『`]?(?P<v>[!-~]{{4,64}})",
         _is_ascii_password,
         folded=True,
         distinct=False,

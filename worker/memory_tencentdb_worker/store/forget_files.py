@@ -17,16 +17,18 @@ from memory_tencentdb_worker.store.connection import first_value
 from memory_tencentdb_worker.store.sqlite_errors import translated_errors
 
 SHORTEST_PIECE = 12
-"""A shorter sentence says too little to be looked for on its own."""
+"""A shorter sentence says too little to be looked for on its own, and so does a whole text of fewer bytes: "ok" stands
+in other words too, and would cost a waiting turn that holds one."""
 
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s*|\n")
 
 
 def telling_pieces(texts: Iterable[str], phrase: str) -> list[str]:
-    """What is looked for: the phrase, each text, and each sentence, since a log or a model's answer may hold one."""
+    """What is looked for: the phrase, each telling text and sentence, since a log or a model's answer may hold one."""
     pieces = {phrase} if phrase else set()
     for text in texts:
-        pieces.add(text)
+        if len(text.encode("utf-8", "replace")) >= SHORTEST_PIECE:
+            pieces.add(text)
         pieces.update(part.strip() for part in _SENTENCE.split(text) if len(part.strip()) >= SHORTEST_PIECE)
     return sorted(piece for piece in pieces if piece.strip())
 
