@@ -104,6 +104,8 @@ def test_rows_between_two_recording_times(store: Store) -> None:
     store.add_atoms("", AtomChanges(close=(fact.id,)), idle_plan, NOW + HOUR)
     assert [each.live for each in store.atoms_between("", NOW, NOW + 1)] == [False]
     assert store.atoms_between("", NOW + 1, NOW + HOUR) == []
+    assert store.atoms_between("", NOW, NOW + 1, after_seq=store.atoms_between("", NOW, NOW + 1)[0].seq) == []
+    assert store.atoms_between("", NOW, NOW + 1, limit=0) == []
 
 
 def test_projection_hashes_are_kept_by_scope(store: Store) -> None:

@@ -11,6 +11,7 @@ import pytest
 from memory_tencentdb_worker.errors import StoreError
 from memory_tencentdb_worker.models import Atom, Message
 from memory_tencentdb_worker.store.projection_days import LinesFile
+from memory_tencentdb_worker.store.projection_lines import ATOMS_AT_ONCE
 from memory_tencentdb_worker.store.projections import Projector
 from projection_parts import NOW, ZONE, Memory
 
@@ -35,9 +36,10 @@ class Watched:
         self.pieces.append(len(seqs))
         return self._memory.store.messages_by_seq(seqs)
 
-    def atoms_between(self, scope: str, since: int, until: int) -> list[Atom]:
-        self.spans.append((since, until))
-        return self._memory.store.atoms_between(scope, since, until)
+    def atoms_between(self, scope: str, since: int, until: int, *, after_seq: int = 0, limit: int = -1) -> list[Atom]:
+        if not after_seq:
+            self.spans.append((since, until))
+        return self._memory.store.atoms_between(scope, since, until, after_seq=after_seq, limit=limit)
 
     def projector(self) -> Projector:
         store: Any = self
@@ -91,6 +93,17 @@ def test_only_the_day_of_a_changed_fact_is_read_again(memory: Memory) -> None:
     assert len(watched.spans) == 2, "the day of the ended fact and that of the new one"
     assert projector.differences() == []
     assert b"supersededAt" in (memory.dir / "records/2026-05-21.jsonl").read_bytes()
+
+
+def test_a_day_of_many_facts_is_read_in_pieces_and_none_is_missed(memory: Memory) -> None:
+    [source] = memory.say("I collect stamps", "ok")[:1]
+    facts = [memory.learn(f"Has stamp {number}", [source]) for number in range(2 * ATOMS_AT_ONCE + 1)]
+    memory.refresh()
+    memory.learn("Sold stamp 7", [source], supersedes=facts[7])
+    memory.refresh()
+    lines = (memory.dir / "records/2026-05-21.jsonl").read_text("utf-8").splitlines()
+    assert len(lines) == len(facts) + 1
+    assert memory.projector.differences() == []
 
 
 @pytest.mark.parametrize(

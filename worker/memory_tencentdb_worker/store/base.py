@@ -520,8 +520,8 @@ class Store(Protocol):
         `seq` order. The numbers hold in this process only."""
         ...
 
-    def atoms_between(self, scope: str, since: int, until: int) -> list[Atom]:
-        """Atoms recorded in [since, until), superseded ones too, in `seq` order."""
+    def atoms_between(self, scope: str, since: int, until: int, *, after_seq: int = 0, limit: int = -1) -> list[Atom]:
+        """Atoms recorded in [since, until), superseded ones too, in `seq` order; at most `limit` behind `after_seq`."""
         ...
 
     def projection_hashes(self, scope: str) -> dict[str, str]:

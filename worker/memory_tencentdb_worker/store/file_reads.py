@@ -40,9 +40,9 @@ class FileReads:
         with self._database.read() as connection:
             return reads.atom_marks(connection, scope)
 
-    def atoms_between(self, scope: str, since: int, until: int) -> list[Atom]:
+    def atoms_between(self, scope: str, since: int, until: int, *, after_seq: int = 0, limit: int = -1) -> list[Atom]:
         with self._database.read() as connection:
-            return reads.atoms_between(connection, scope, since, until)
+            return reads.atoms_between(connection, scope, since, until, after_seq, limit)
 
     def projection_hashes(self, scope: str) -> dict[str, str]:
         with self._database.read() as connection:

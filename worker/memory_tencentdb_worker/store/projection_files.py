@@ -118,18 +118,6 @@ def append_file(path: Path, data: bytes) -> None:
             raise OSError(errno.ENOSPC, "only a part could be written")
 
 
-def sync_lines(path: Path, data: bytes) -> bool:
-    """Makes a file of lines hold `data`: appends what is missing at its end, else replaces it. False: it was so."""
-    present = read_bytes(path)
-    if present == data:
-        return False
-    if present and data.startswith(present):
-        append_file(path, data[len(present) :])
-    else:
-        write_file(path, data)
-    return True
-
-
 def drop_litter(directory: Path) -> None:
     """Removes what `write_file`, `keep_file` and `keep_dir` had begun in it when their process was killed."""
     with disk_errors(directory):

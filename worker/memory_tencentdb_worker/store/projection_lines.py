@@ -15,7 +15,6 @@ from memory_tencentdb_worker.store.projection_files import (
     append_file,
     read_bytes,
     remove_file,
-    sync_lines,
     write_file,
 )
 from memory_tencentdb_worker.store.projection_formats import atom_row, message_row
@@ -28,6 +27,9 @@ UNFINISHED = ".unfinished"
 """Stands beside the days while all of them are gone through: a killed process may have left out old ones."""
 
 MESSAGES_AT_ONCE = 2_000
+
+ATOMS_AT_ONCE = 200
+"""A day is read again at each of its changes: all at once, the largest such moment would stay with the process."""
 
 Row = TypeVar("Row")
 
@@ -145,12 +147,23 @@ class AtomLines:
         for day, marks in days.items():
             path, mark = self._directory / f"{day}.jsonl", hash(tuple(marks))
             if force or self._written.get(day) != mark or not path.exists():
-                start = parse_instant(day, self._zone)
-                atoms = self._store.atoms_between(self._scope, start, next_day_start(start, self._zone))
-                _put(path, _encode(map(atom_row, atoms)), force=force)
+                self._write_day(LinesFile(path), parse_instant(day, self._zone))
                 self._written[day] = mark
         _drop_days(self._directory, days)
         return len(days)
+
+    def _write_day(self, file: LinesFile, start: int) -> None:
+        end, after = next_day_start(start, self._zone), 0
+        try:
+            while True:
+                atoms = self._store.atoms_between(self._scope, start, end, after_seq=after, limit=ATOMS_AT_ONCE)
+                file.write(_encode(map(atom_row, atoms)))
+                if len(atoms) < ATOMS_AT_ONCE:
+                    break
+                after = atoms[-1].seq
+            file.close()
+        finally:
+            file.discard()
 
 
 def line_differences(store: Store, scope: str, directory: Path, zone: tzinfo) -> list[tuple[str, str]]:
@@ -197,13 +210,6 @@ def _by_day(rows: Iterable[Row], day_of: Callable[[Row], str]) -> dict[str, list
 
 def _encode(lines: Iterable[str]) -> bytes:
     return "".join(lines).encode("utf-8", "replace")
-
-
-def _put(path: Path, data: bytes, *, force: bool) -> None:
-    if force and read_bytes(path) != data:
-        write_file(path, data)
-    else:
-        sync_lines(path, data)
 
 
 def _has_days(directory: Path) -> bool:

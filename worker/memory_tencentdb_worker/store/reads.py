@@ -86,12 +86,14 @@ def atom_marks(connection: apsw.Connection, scope: str) -> list[tuple[int, int]]
     return [(int(row[0]), hash(row)) for row in rows]
 
 
-def atoms_between(connection: apsw.Connection, scope: str, since: int, until: int) -> list[Atom]:
+def atoms_between(
+    connection: apsw.Connection, scope: str, since: int, until: int, after_seq: int, limit: int
+) -> list[Atom]:
     rows = select(
         connection,
         f"select {ATOM_COLUMNS} from atoms a where a.scope = ? and a.recorded_from >= ? and a.recorded_from < ?"
-        " order by a.seq",
-        (scope, since, until),
+        " and a.seq > ? order by a.seq limit ?",
+        (scope, since, until, after_seq, limit),
     )
     return atoms_of(connection, rows)
 

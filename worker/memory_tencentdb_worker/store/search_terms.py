@@ -19,7 +19,7 @@ TERM_LIMIT = 32
 """Terms of one query that are scored; of a longer one the rarest."""
 
 COUNT_DRIFT = 1.05
-COUNTS_KEPT = 20_000
+COUNTS_KEPT = 5_000
 
 LAST_CHARACTER = chr(0x10FFFF)
 
