@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_tencentdb_worker.errors import LLMContent
-from memory_tencentdb_worker.llm.parsing import parse_json_answer, recover_items
+from memory_tencentdb_worker.llm.parsing import parse_json_answer
 
 KEYS = ("scenes",)
 
@@ -87,13 +87,6 @@ def test_a_truncated_answer_is_trusted_only_when_its_value_ends_the_text() -> No
 def test_without_keys_the_whole_object_comes_back() -> None:
     text = 'Here: {"operations": [], "persona_update_reason": "moved"}'
     assert parse_json_answer(text, ()) == {"operations": [], "persona_update_reason": "moved"}
-
-
-def test_the_complete_items_of_a_cut_answer_can_be_recovered() -> None:
-    assert recover_items('{"scenes": [{"a": 1}, {"b": [1, {"x": 2}]}, {"c": "cut') == [{"a": 1}, {"b": [1, {"x": 2}]}]
-    assert recover_items('<think>[{"a": "draft"}]</think>[{"a": 1}, {"b') == [{"a": 1}]
-    assert recover_items('<think>[{"a": "draft"}') == []
-    assert recover_items("nothing") == []
 
 
 @pytest.mark.parametrize(

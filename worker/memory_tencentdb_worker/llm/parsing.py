@@ -17,7 +17,6 @@ _REASONING = r"think|thinking|thought|thoughts|analysis|reasoning|reflection|scr
 _TAG = re.compile(rf"<(?P<close>/)?(?P<name>{_REASONING})\b[^<>]*>", re.I)
 _STOP = re.compile(rf"[\[{{]|</?(?:{_REASONING})\b[^<>]*>", re.I)
 _FIRST_TOKEN = re.compile(r"[\[{]\s*")
-_ARRAY_OF_OBJECTS = re.compile(r"\[\s*\{")
 _BETWEEN_OBJECTS = re.compile(r"[\s,]*\Z")
 _TAIL = re.compile(r"\s*(?:`{3,}|~{3,})?\s*\Z")
 MAX_BROKEN_STARTS = 200  # a bound on the work for text that is all brackets
@@ -61,36 +60,6 @@ def parse_json_answer(text: str, keys: Sequence[str], *, truncated: bool = False
     if truncated and not _TAIL.match(text, best.end):
         raise LLMContent("the answer was cut off at the token limit", raw=text, code="truncated")
     return _opened(best.value, keys)
-
-
-def recover_items(text: str) -> list[object]:
-    """The complete leading items of a cut-off answer's array of objects; [] when there is none."""
-    at = _answer_start(text)
-    array = _ARRAY_OF_OBJECTS.search(text, at) if at is not None else None
-    items: list[object] = []
-    if array is None:
-        return items
-    at = array.start() + 1
-    try:
-        while True:
-            item, at = read_value(text, _past_comma(text, at))
-            items.append(item)
-    except MalformedValueError:
-        return items
-
-
-def _past_comma(text: str, at: int) -> int:
-    found = re.compile(r"[\s,]*").match(text, at)
-    return found.end() if found else at
-
-
-def _answer_start(text: str) -> int | None:
-    """Where the text after reasoning begins; None when a reasoning block never ends."""
-    start, opened = 0, False
-    for tag in _TAG.finditer(text):
-        opened = not tag.group("close")
-        start = tag.end()
-    return None if opened else start
 
 
 # ------------------------------------------------------------------------------------------------------ scanning
